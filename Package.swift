@@ -1,0 +1,69 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .strictMemorySafety(),
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableExperimentalFeature("Lifetimes"),
+]
+
+/// Each target names what it may import; the arrows only point inward (README.md, layer map).
+let package = Package(
+  name: "simp",
+  products: [
+    .library(name: "SimpConnection", targets: ["SimpConnection"]),
+    .executable(name: "simp-server", targets: ["simp-server"]),
+    .executable(name: "simp-bench", targets: ["simp-bench"]),
+    .executable(name: "simp", targets: ["simp"]),
+  ],
+  targets: [
+    .systemLibrary(name: "CUV", providers: [.apt(["libuv1-dev"])]),
+    .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(name: "CJWT", providers: [.apt(["libjwt-dev"])]),
+    .systemLibrary(name: "CProtobufC", providers: [.apt(["libprotobuf-c-dev"])]),
+
+    .target(name: "CSimpMessages", dependencies: ["CProtobufC"], linkerSettings: [.linkedLibrary("protobuf-c")]),
+    .target(
+      name: "CSimpLinux", dependencies: ["COpenSSL", "CUV"], cSettings: [.define("_GNU_SOURCE")],
+      linkerSettings: ["ssl", "crypto", "uv"].map { .linkedLibrary($0) }),
+    .target(
+      name: "CSimpRedis", dependencies: ["CHiredis", "CUV"], cSettings: [.define("_GNU_SOURCE")],
+      linkerSettings: ["hiredis", "uv"].map { .linkedLibrary($0) }),
+
+    .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: strict),
+    .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
+    .target(name: "SimpRedis", dependencies: ["SimpIO", "SimpCore", "CSimpRedis", "CHiredis", "CUV"], swiftSettings: strict),
+    .target(name: "SimpToken", dependencies: ["CJWT"], swiftSettings: strict),
+    .target(name: "SimpSupport", swiftSettings: strict),
+    .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO"], swiftSettings: strict),
+    .target(
+      name: "SimpServer", dependencies: ["SimpCore", "SimpIO", "SimpRedis", "SimpToken", "SimpSupport"],
+      swiftSettings: strict),
+    .target(
+      name: "SimpBench", dependencies: ["SimpConnection", "SimpCore", "SimpIO", "SimpToken", "SimpSupport"],
+      swiftSettings: strict),
+
+    .executableTarget(name: "simp-server", dependencies: ["SimpServer", "SimpSupport"], swiftSettings: strict),
+    .executableTarget(name: "simp-bench", dependencies: ["SimpBench", "SimpSupport"], swiftSettings: strict),
+    .executableTarget(
+      name: "simp", dependencies: ["SimpConnection", "SimpToken", "SimpSupport"], swiftSettings: strict),
+
+    .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
+    .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore"], swiftSettings: strict),
+    .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
+    .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken"], swiftSettings: strict),
+    .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpIO"], swiftSettings: strict),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport"],
+      swiftSettings: strict),
+    .testTarget(name: "SimpBenchTests", dependencies: ["SimpBench"], swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)
