@@ -1,0 +1,186 @@
+/// Names a message in the window of one session: its conversation (24 bits, a number the owner chose) and its order
+/// in it (40 bits). One to one with the message ID, and cheap to find from an outcome, which names orders.
+public struct MessageKey: Hashable, Sendable {
+  public var rawValue: UInt64
+
+  public init(conversation: UInt32, order: UInt64) { rawValue = UInt64(conversation) << 40 | order & (1 << 40 - 1) }
+
+  public var conversation: UInt32 { UInt32(rawValue >> 40) }
+  public var order: UInt64 { rawValue & (1 << 40 - 1) }
+}
+
+/// The way a packet went, or came.
+public enum Transport: String, Hashable, Sendable { case udp, tcp }
+
+/// Messages of one session that were handed over for sending and are not finished: what waits, what is under way by
+/// which channel, what is to be sent again.
+struct MessageWindow {
+  enum State {
+    /// Not sent yet.
+    case queued
+    /// Sent, and nothing heard.
+    case flying
+    /// Arrived; the outcome comes on TCP.
+    case answered
+    /// The peer has it.
+    case accepted
+  }
+
+  struct Entry {
+    var message: EncodedMessage
+    var state = State.queued
+    var attempts: UInt16 = 0
+    /// It went by TCP, be it besides UDP.
+    var byTCP = false
+    var inQueue = true
+    var firstSent = Instant.never
+    /// The last datagram that carried it.
+    var lastDatagram: UInt64 = 0
+    var byUDP = false
+  }
+
+  // BOUND: the owner keeps count under the window of the session.
+  private(set) var entries: [MessageKey: Entry] = [:]
+  private(set) var bytes = 0
+  private var fresh = Queue<MessageKey>()
+  private var again = Queue<MessageKey>()
+  private var forTCP = Queue<MessageKey>()
+  private(set) var retransmissions: UInt64 = 0
+
+  var count: Int { entries.count }
+  var hasFresh: Bool { !fresh.isEmpty }
+  var hasUDPWork: Bool { !fresh.isEmpty || !again.isEmpty }
+  var hasTCPWork: Bool { !forTCP.isEmpty }
+
+  /// Hands a message over.
+  ///
+  /// - Parameter byTCP: it goes by TCP from the start: offered before, or too large for a datagram.
+  mutating func insert(_ key: MessageKey, _ message: EncodedMessage, byTCP: Bool) {
+    bytes += message.bytes.count
+    entries[key] = Entry(message: message)
+    let fits = message.bytes.count <= WireLimits.maximumDatagramPlaintextBytes
+    if byTCP || !fits { forTCP.append(key) } else { fresh.append(key) }
+  }
+
+  /// The message is finished, or answered LATER: forgets it. Queues and datagrams may still name it.
+  ///
+  /// - Returns: nil when it was not here.
+  @discardableResult
+  mutating func remove(_ key: MessageKey) -> Entry? {
+    guard let entry = entries.removeValue(forKey: key) else { return nil }
+    bytes -= entry.message.bytes.count
+    return entry
+  }
+
+  /// The peer has the message.
+  ///
+  /// - Returns: false when that was known, or the message is finished.
+  mutating func accept(_ key: MessageKey) -> Bool {
+    guard let state = entries[key]?.state, state != .accepted else { return false }
+    entries[key]?.state = .accepted
+    return true
+  }
+
+  /// The message arrived; whether it was taken is said on TCP.
+  mutating func markAnswered(_ key: MessageKey) {
+    if entries[key]?.state == .flying { entries[key]?.state = .answered }
+  }
+
+  /// A datagram with the message is lost: sends it again, unless a later datagram carries it.
+  mutating func markLost(_ key: MessageKey, datagram: UInt64) {
+    guard let entry = entries[key], entry.state == .flying, entry.lastDatagram == datagram, !entry.inQueue else {
+      return
+    }
+    entries[key]?.inQueue = true
+    again.append(key)
+  }
+
+  /// Sends the message by TCP as well, once.
+  ///
+  /// - Returns: false when it went by TCP before, or arrived.
+  @discardableResult
+  mutating func escalate(_ key: MessageKey) -> Bool {
+    guard let entry = entries[key], !entry.byTCP, entry.state == .flying || entry.state == .queued else { return false }
+    entries[key]?.byTCP = true
+    forTCP.append(key)
+    return true
+  }
+
+  /// Everything that waits for UDP goes by TCP instead, and what is under way by UDP goes by TCP as well.
+  ///
+  /// - Returns: how many went besides UDP.
+  mutating func divertToTCP() -> Int {
+    var keys: [MessageKey] = []
+    while let key = again.popFirst() {
+      entries[key]?.inQueue = false
+      keys.append(key)
+    }
+    while let key = fresh.popFirst() {
+      if entries[key] != nil { forTCP.append(key) }
+    }
+    keys += entries.filter { $0.value.state == .flying && $0.value.byUDP && !$0.value.byTCP }.map(\.key)
+    return keys.sorted { $0.rawValue < $1.rawValue }.count { escalate($0) }
+  }
+
+  /// Messages first sent by UDP before `limit` and not heard of, for escalation.
+  func stale(before limit: Instant) -> [MessageKey] {
+    entries.filter { $0.value.state == .flying && !$0.value.byTCP && $0.value.firstSent <= limit }.map(\.key)
+  }
+
+  // MARK: - Sending
+
+  /// The next message for a datagram that has `room` bytes left: what was lost goes before what is new.
+  mutating func nextForUDP(room: Int) -> MessageKey? {
+    while let key = again.first {
+      guard let entry = entries[key], entry.state == .flying, entry.inQueue else {
+        again.removeFirst()
+        entries[key]?.inQueue = false
+        continue
+      }
+      return entry.message.bytes.count <= room ? key : nil
+    }
+    while let key = fresh.first {
+      guard let entry = entries[key], entry.state == .queued else {
+        fresh.removeFirst()
+        continue
+      }
+      return entry.message.bytes.count <= room ? key : nil
+    }
+    return nil
+  }
+
+  /// Takes what `nextForUDP` named out of its queue, or sends a message again as a probe.
+  ///
+  /// - Returns: its bytes, and whether it was never sent before.
+  mutating func sendByUDP(_ key: MessageKey, datagram: UInt64, now: Instant) -> (EncodedMessage, isFirst: Bool)? {
+    if again.first == key { again.removeFirst() } else if fresh.first == key { fresh.removeFirst() }
+    return send(key, now: now) { entry in
+      entry.byUDP = true
+      entry.lastDatagram = datagram
+    }
+  }
+
+  /// The next message for TCP, nil when none waits.
+  mutating func sendByTCP(now: Instant) -> (key: MessageKey, message: EncodedMessage)? {
+    while let key = forTCP.popFirst() {
+      guard let entry = entries[key], entry.state == .queued || entry.state == .flying else { continue }
+      guard let (message, _) = send(key, now: now, mark: { $0.byTCP = true }) else { continue }
+      return (key, message)
+    }
+    return nil
+  }
+
+  private mutating func send(
+    _ key: MessageKey, now: Instant, mark: (inout Entry) -> Void
+  ) -> (EncodedMessage, isFirst: Bool)? {
+    guard var entry = entries[key] else { return nil }
+    let isFirst = entry.attempts == 0
+    if isFirst { entry.firstSent = now } else { retransmissions += 1 }
+    entry.attempts = entry.attempts == .max ? .max : entry.attempts + 1
+    entry.state = .flying
+    entry.inQueue = false
+    mark(&entry)
+    entries[key] = entry
+    return (entry.message, isFirst)
+  }
+}

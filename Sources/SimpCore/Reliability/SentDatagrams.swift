@@ -1,0 +1,194 @@
+/// One datagram that left: a list of messages that left together.
+struct SentDatagram {
+  enum State { case flying, receipted, lost }
+
+  var number: UInt64
+  var sent: Instant
+  var bytes: Int
+  /// It holds something that wants a receipt.
+  var eliciting: Bool
+  /// It wants the receipt now.
+  var wanted: Bool
+  var state = State.flying
+  var messages: [MessageKey]
+}
+
+/// The datagrams of one direction that are not yet receipted: loss detection and probe timeout (RFC 9002, section 6
+/// and appendix A). The congestion controller belongs beside it and takes over `hasRoom`.
+struct SentDatagrams {
+  /// What a receipt, or time, said of datagrams.
+  struct Verdict {
+    /// Messages of datagrams that arrived and were taken.
+    var taken: [MessageKey] = []
+    /// Messages of datagrams that arrived, their outcome comes on TCP.
+    var answered: [MessageKey] = []
+    /// Messages of datagrams that count as lost, and their datagram.
+    var lost: [(key: MessageKey, number: UInt64)] = []
+    /// At least one datagram was receipted for the first time.
+    var progress = false
+  }
+
+  private(set) var nextNumber: UInt64 = 0
+  private(set) var bytesInFlight = 0
+  private(set) var rtt = RTTEstimator()
+  private(set) var probeTimeouts = 0
+  private(set) var lostCount: UInt64 = 0
+  private(set) var spuriousCount: UInt64 = 0
+
+  // BOUND: bytesInFlight is bounded by hasRoom, and what is receipted or lost leaves from the front.
+  private var ring: [SentDatagram] = []
+  private var front = 0
+  private var largestReceipted: UInt64?
+  private var elicitingInFlight = 0
+  private var lastEliciting: (sent: Instant, wanted: Bool)?
+  private var lossDeadline: Instant?
+
+  /// Another datagram with messages may leave. Probes and receipts always may.
+  var hasRoom: Bool { bytesInFlight < WireLimits.bytesInFlight }
+  var isHalfFull: Bool { bytesInFlight > WireLimits.bytesInFlight / 2 }
+  var hasElicitingInFlight: Bool { elicitingInFlight > 0 }
+
+  mutating func takeNumber() -> UInt64 {
+    defer { nextNumber += 1 }
+    return nextNumber
+  }
+
+  /// Notes a datagram that leaves; numbers come in order, without a gap.
+  mutating func insert(_ datagram: SentDatagram) {
+    ring.append(datagram)
+    if datagram.eliciting {
+      bytesInFlight += datagram.bytes
+      elicitingInFlight += 1
+      lastEliciting = (datagram.sent, datagram.wanted)
+    }
+    trim(now: datagram.sent)
+  }
+
+  /// When `expire` is to be called, nil when nothing is under way.
+  var deadline: Instant? {
+    if let lossDeadline { return lossDeadline }
+    guard elicitingInFlight > 0, let lastEliciting else { return nil }
+    return lastEliciting.sent + currentProbeTimeout(wanted: lastEliciting.wanted)
+  }
+
+  private func currentProbeTimeout(wanted: Bool) -> Interval {
+    let base = rtt.probeTimeout(receiptDelay: wanted ? .zero : WireTimes.receiptDelay)
+    return min(base * (1 << Int64(min(probeTimeouts, 10))), WireTimes.maximumProbeTimeout)
+  }
+
+  /// Takes part (a) of a receipt.
+  ///
+  /// - Parameter byUDP: it came by UDP, so its time tells the round trip.
+  /// - Throws: `malformed` when it names a number that never left.
+  mutating func receive(_ receipt: DatagramReceipt, byUDP: Bool, now: Instant) throws(WireError) -> Verdict {
+    var verdict = Verdict()
+    guard let largest = receipt.ranges.first?.upperBound else { return verdict }
+    guard largest < nextNumber else { throw .malformed }
+    var sample: Interval?
+    for range in receipt.ranges {
+      for index in indices(of: range) where ring[index].state != .receipted {
+        let datagram = ring[index]
+        if datagram.state == .lost { spuriousCount += 1 }
+        if datagram.number == largest, datagram.eliciting { sample = now - datagram.sent }
+        settle(index, as: .receipted)
+        verdict.progress = verdict.progress || datagram.eliciting
+        if receipt.answered.contains(datagram.number) {
+          verdict.answered += datagram.messages
+        } else {
+          verdict.taken += datagram.messages
+        }
+      }
+    }
+    largestReceipted = max(largestReceipted ?? 0, largest)
+    if let sample, byUDP { rtt.update(sample: sample, receiptDelay: min(receipt.delay, WireTimes.receiptDelay)) }
+    if verdict.progress { probeTimeouts = 0 }
+    detectLoss(now: now, into: &verdict)
+    trim(now: now)
+    return verdict
+  }
+
+  /// To be called at `deadline`.
+  ///
+  /// - Returns: what counts as lost, and whether a probe is due.
+  mutating func expire(now: Instant) -> (verdict: Verdict, probe: Bool) {
+    var verdict = Verdict()
+    if let lossDeadline, lossDeadline <= now {
+      detectLoss(now: now, into: &verdict)
+      trim(now: now)
+      return (verdict, false)
+    }
+    guard let deadline, deadline <= now else { return (verdict, false) }
+    probeTimeouts += 1
+    // The timer starts again with the probe; when nothing can be sent, from here.
+    lastEliciting?.sent = now
+    return (verdict, true)
+  }
+
+  /// Messages of the oldest datagrams under way, to be sent once more as a probe.
+  func oldestMessages(limit: Int) -> [MessageKey] {
+    var keys: [MessageKey] = []
+    for datagram in ring[front...] where datagram.state == .flying {
+      keys += datagram.messages
+      if keys.count >= limit { break }
+    }
+    return keys
+  }
+
+  private func indices(of range: ClosedRange<UInt64>) -> Range<Int> {
+    guard front < ring.count else { return 0..<0 }
+    let first = ring[front].number
+    guard range.upperBound >= first else { return 0..<0 }
+    let low = front + Int(max(range.lowerBound, first) - first)
+    let high = front + Int(min(range.upperBound - first, UInt64(ring.count - front - 1)))
+    return low <= high ? low..<high + 1 : 0..<0
+  }
+
+  private mutating func settle(_ index: Int, as state: SentDatagram.State) {
+    if ring[index].state == .flying, ring[index].eliciting {
+      bytesInFlight -= ring[index].bytes
+      elicitingInFlight -= 1
+    }
+    ring[index].state = state
+  }
+
+  private mutating func detectLoss(now: Instant, into verdict: inout Verdict) {
+    lossDeadline = nil
+    guard let largestReceipted else { return }
+    let delay = rtt.lossDelay
+    var index = front
+    while index < ring.count, ring[index].number < largestReceipted {
+      defer { index += 1 }
+      guard ring[index].state == .flying else { continue }
+      if largestReceipted - ring[index].number >= 3 || ring[index].sent + delay <= now {
+        settle(index, as: .lost)
+        guard ring[index].eliciting else { continue }
+        lostCount += 1
+        for key in ring[index].messages { verdict.lost.append((key, ring[index].number)) }
+      } else if ring[index].eliciting {
+        lossDeadline = min(lossDeadline ?? .never, ring[index].sent + delay)
+      }
+    }
+  }
+
+  /// Forgets what is settled at the front; what was lost stays for a while, so that a late receipt still counts.
+  private mutating func trim(now: Instant) {
+    while front < ring.count {
+      let datagram = ring[front]
+      switch datagram.state {
+      case .receipted: break
+      case .lost where datagram.sent + .seconds(3) <= now || ring.count - front > 4096: break
+      case .flying where !datagram.eliciting: break
+      default: return compact()
+      }
+      front += 1
+    }
+    compact()
+  }
+
+  private mutating func compact() {
+    if front > 64, front > ring.count / 2 {
+      ring.removeSubrange(0..<front)
+      front = 0
+    }
+  }
+}
