@@ -55,7 +55,7 @@ let package = Package(
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
-    .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken"], swiftSettings: strict),
+    .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpIO"], swiftSettings: strict),
