@@ -1,0 +1,41 @@
+import SimpCore
+import SimpIO
+import Testing
+
+/// Runs a loop on the calling thread until the test stops it; everything of the test happens on that one thread.
+///
+/// The limit is there to end a test that waits for what never comes, and then fails it.
+func withLoop(
+  limit: Interval = .seconds(20), sourceLocation: SourceLocation = #_sourceLocation,
+  _ setUp: (EventLoop) throws -> Void
+) throws {
+  let loop = try EventLoop()
+  defer { loop.close() }
+  var isLate = false
+  let watchdog = loop.makeTimer {
+    isLate = true
+    loop.stop()
+  }
+  watchdog.arm(at: loop.now + limit)
+  try setUp(loop)
+  loop.run()
+  watchdog.close()
+  #expect(!isLate, "the test did not come to its end", sourceLocation: sourceLocation)
+}
+
+extension [UInt8] {
+  init(copying span: Span<UInt8>) {
+    self.init()
+    reserveCapacity(span.count)
+    for index in span.indices { append(span[index]) }
+  }
+
+  /// Reads `"0a 0b"`.
+  init(hex: String) {
+    let digits = hex.filter { $0 != " " && $0 != "\n" }
+    self = stride(from: 0, to: digits.count, by: 2).map { offset in
+      let start = digits.index(digits.startIndex, offsetBy: offset)
+      return UInt8(digits[start..<digits.index(start, offsetBy: 2)], radix: 16)!
+    }
+  }
+}
