@@ -1,6 +1,11 @@
 /// One field of a Protobuf message, without its value.
 struct ProtobufField {
-  enum Kind: UInt8 { case varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 }
+  enum Kind: UInt8 {
+    case varint = 0
+    case fixed64 = 1
+    case bytes = 2
+    case fixed32 = 5
+  }
 
   var number: UInt32
   var kind: Kind

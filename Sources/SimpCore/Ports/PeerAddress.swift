@@ -1,6 +1,9 @@
 /// An IPv4 or IPv6 address and a port: where datagrams come from and go to. A value without pointers.
 public struct PeerAddress: Hashable, Sendable {
-  public enum Family: UInt8, Sendable { case v4 = 4, v6 = 6 }
+  public enum Family: UInt8, Sendable {
+    case v4 = 4
+    case v6 = 6
+  }
 
   public var family: Family
   public var port: UInt16

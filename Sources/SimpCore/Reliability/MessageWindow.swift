@@ -122,9 +122,33 @@ struct MessageWindow {
     return keys.sorted { $0.rawValue < $1.rawValue }.count { escalate($0) }
   }
 
-  /// Messages first sent by UDP before `limit` and not heard of, for escalation.
-  func stale(before limit: Instant) -> [MessageKey] {
-    entries.filter { $0.value.state == .flying && !$0.value.byTCP && $0.value.firstSent <= limit }.map(\.key)
+  /// Messages that were first sent by UDP at least `age` ago, and not heard of: for escalation.
+  func stale(since age: Interval, now: Instant) -> [MessageKey] {
+    entries.filter { $0.value.state == .flying && !$0.value.byTCP && $0.value.firstSent + age <= now }.map(\.key)
+      .sorted { $0.rawValue < $1.rawValue }
+  }
+
+  /// What went by TCP alone at least `age` ago, and is not heard of, goes by UDP as well: a TCP connection that stalls
+  /// in its own timeouts must not hold up what a datagram can carry.
+  mutating func assistByUDP(since age: Interval, now: Instant) {
+    let keys = entries.filter {
+      $0.value.state == .flying && $0.value.byTCP && !$0.value.byUDP && !$0.value.inQueue
+        && $0.value.firstSent + age <= now
+        && $0.value.message.bytes.count <= WireLimits.maximumDatagramPlaintextBytes
+    }
+    for key in keys.map(\.key).sorted(by: { $0.rawValue < $1.rawValue }) {
+      entries[key]?.inQueue = true
+      again.append(key)
+    }
+  }
+
+  /// The peer had the message and it was never finished: offers it again by TCP.
+  mutating func offerAgain(_ key: MessageKey) {
+    guard let state = entries[key]?.state, state == .accepted || state == .answered else { return }
+    entries[key]?.state = .queued
+    entries[key]?.byTCP = true
+    entries[key]?.byUDP = true  // it went there, or must not: the offer is for TCP
+    forTCP.append(key)
   }
 
   // MARK: - Sending

@@ -134,6 +134,15 @@ struct SentDatagrams {
     return keys
   }
 
+  /// The path is down: what flies is nobody's concern any more, and the count of probes starts again. A receipt that
+  /// still comes is taken.
+  mutating func abandonFlight() {
+    for index in front..<ring.count where ring[index].state == .flying { settle(index, as: .lost) }
+    probeTimeouts = 0
+    lossDeadline = nil
+    lastEliciting = nil
+  }
+
   private func indices(of range: ClosedRange<UInt64>) -> Range<Int> {
     guard front < ring.count else { return 0..<0 }
     let first = ring[front].number

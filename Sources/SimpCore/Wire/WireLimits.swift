@@ -67,7 +67,8 @@ public enum WireTimes {
 
   /// A message that is not receipted goes by TCP as well after this time, or after this many probe timeouts.
   public static let escalation = Interval.seconds(3)
-  public static let escalationProbeTimeouts = 3
+  /// A message that went by TCP alone and is not accepted goes by UDP as well after this time.
+  public static let assist = Interval.seconds(1)
   /// A message that was accepted and not finished is offered again by TCP after this time.
   public static let acceptedWithoutFinal = Interval.seconds(5)
 

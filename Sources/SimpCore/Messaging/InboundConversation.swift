@@ -1,0 +1,110 @@
+/// One device of one user: messages keep their order within what it sends to this device.
+struct SenderDevice: Hashable {
+  var user: String
+  var device: UInt32
+}
+
+/// Order and duplicate detection for the messages of one sender device.
+///
+/// `map` says what came. `next` is the order the application sees next; what lies above it is held until the gap
+/// closes, floor passes it, or the wait for it is over.
+final class InboundConversation {
+  let sender: SenderDevice
+  private(set) var map: OrderMap
+  private(set) var next: UInt64
+  // BOUND: held and untaken messages together stay under the room this device announced (InboundMessages).
+  private var held: [UInt64: IncomingMessage] = [:]
+  private var untaken: Set<UInt64> = []
+  /// Since when the message `next` is missing while later ones are held.
+  private(set) var gapSince: Instant?
+  var lastUsed: Instant
+
+  enum Decision: Equatable {
+    /// New: shown now, or held until its turn.
+    case taken
+    /// The application had it: it is receipted again.
+    case duplicateDelivered
+    /// It is here and the application did not take it yet: its receipt follows.
+    case duplicateWaiting
+    /// Further above base than the window.
+    case outsideWindow
+  }
+
+  /// A conversation met for the first time starts at the floor: what lies below is finished.
+  init(sender: SenderDevice, floor: UInt64, now: Instant) {
+    self.sender = sender
+    map = OrderMap(base: floor)
+    next = floor
+    lastUsed = now
+  }
+
+  var heldCount: Int { held.count }
+  var isIdle: Bool { held.isEmpty && untaken.isEmpty }
+
+  /// Takes a message in.
+  ///
+  /// - Parameter ready: gets what the application may see now, in order.
+  func receive(_ message: IncomingMessage, now: Instant, ready: inout [IncomingMessage]) -> Decision {
+    lastUsed = now
+    passFloor(message.floor, ready: &ready)
+    if map.contains(message.order) {
+      let waits = held[message.order] != nil || untaken.contains(message.order)
+      updateGap(now: now)
+      return waits ? .duplicateWaiting : .duplicateDelivered
+    }
+    guard message.order - map.base < WireLimits.orderWindow else { return .outsideWindow }
+    map.insert(message.order)
+    if message.order < next {
+      var late = message
+      late.isLate = true
+      show(late, ready: &ready)
+    } else {
+      held[message.order] = message
+      showInSequence(ready: &ready)
+    }
+    updateGap(now: now)
+    return .taken
+  }
+
+  /// The application took a message.
+  func markTaken(_ order: UInt64) { untaken.remove(order) }
+
+  /// Gives up waiting for what is missing before the lowest held message.
+  func passGap(now: Instant, ready: inout [IncomingMessage]) {
+    guard let lowest = held.keys.min() else { return }
+    next = lowest
+    showInSequence(ready: &ready)
+    updateGap(now: now)
+  }
+
+  /// The clock of the gap stands still: moves its start.
+  func shiftGap(by interval: Interval) {
+    if let since = gapSince { gapSince = since + interval }
+  }
+
+  private func passFloor(_ floor: UInt64, ready: inout [IncomingMessage]) {
+    map.advance(to: floor)
+    guard floor > next else { return }
+    for order in held.keys.filter({ $0 < floor }).sorted() {
+      if let message = held.removeValue(forKey: order) { show(message, ready: &ready) }
+    }
+    next = floor
+    showInSequence(ready: &ready)
+  }
+
+  private func showInSequence(ready: inout [IncomingMessage]) {
+    while let message = held.removeValue(forKey: next) {
+      show(message, ready: &ready)
+      next += 1
+    }
+  }
+
+  private func show(_ message: IncomingMessage, ready: inout [IncomingMessage]) {
+    untaken.insert(message.order)
+    ready.append(message)
+  }
+
+  private func updateGap(now: Instant) {
+    if held.isEmpty { gapSince = nil } else if gapSince == nil { gapSince = now }
+  }
+}

@@ -1,0 +1,57 @@
+/// Which orders of one conversation came: all below `base`, and those whose bit is set above it.
+struct OrderMap {
+  /// Every order below is finished: it came, or its sender never sends it again.
+  private(set) var base: UInt64
+  // BOUND: bits for at most `WireLimits.orderWindow` orders above base; empty while nothing is missing.
+  private var words: [UInt64] = []
+
+  init(base: UInt64) { self.base = base }
+
+  func contains(_ order: UInt64) -> Bool {
+    if order < base { return true }
+    let bit = order - base
+    let word = Int(bit / 64)
+    return word < words.count && words[word] >> (bit % 64) & 1 == 1
+  }
+
+  /// Marks an order that lies less than the window above base.
+  mutating func insert(_ order: UInt64) {
+    precondition(order >= base && order - base < WireLimits.orderWindow, "the caller checks the window")
+    if order == base, words.isEmpty {
+      base += 1
+      return
+    }
+    let bit = order - base
+    let word = Int(bit / 64)
+    while words.count <= word { words.append(0) }
+    words[word] |= 1 << (bit % 64)
+    if order == base { advancePastReceived() }
+  }
+
+  /// Nothing below `order` will come any more.
+  mutating func advance(to order: UInt64) {
+    guard order > base else { return }
+    shift(by: order - base)
+    advancePastReceived()
+  }
+
+  private mutating func advancePastReceived() {
+    while let first = words.first, first & 1 == 1 {
+      let ones = UInt64((~first).trailingZeroBitCount)
+      shift(by: ones)
+    }
+    while words.last == 0 { words.removeLast() }
+  }
+
+  private mutating func shift(by count: UInt64) {
+    base += count
+    let whole = Int(min(count / 64, UInt64(words.count)))
+    words.removeFirst(whole)
+    let rest = count % 64
+    guard rest > 0, !words.isEmpty else { return }
+    for index in words.indices {
+      let above = index + 1 < words.count ? words[index + 1] << (64 - rest) : 0
+      words[index] = words[index] >> rest | above
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/// Part (b) of receipts on its way out: what became of messages, gathered so that one packet tells much.
+struct OutcomeQueue {
+  private struct Subject: Hashable {
+    var state: MessageState
+    var user: String
+    var device: UInt32
+    var code: ErrorCode
+    var retryAfterMilliseconds: UInt32
+  }
+
+  // BOUND: one range at most for each message in the windows that feed it.
+  private var orders: [Subject: [ClosedRange<UInt64>]] = [:]
+  private var subjects: [Subject] = []
+  private var lastTaken: Instant?
+  private var firstAdded = Instant.never
+  private var onlyAccepted = true
+
+  var isEmpty: Bool { subjects.isEmpty }
+
+  /// When the next receipt is due: at once after idle, then every `outcomeInterval`. ACCEPTED alone waits a moment for
+  /// the DELIVERED that mostly follows it.
+  var deadline: Instant? {
+    guard !subjects.isEmpty else { return nil }
+    let ready = onlyAccepted ? firstAdded + .milliseconds(5) : firstAdded
+    guard let lastTaken else { return ready }
+    return max(ready, lastTaken + WireTimes.outcomeInterval)
+  }
+
+  mutating func add(
+    _ state: MessageState, user: String, device: UInt32 = 0, order: UInt64, code: ErrorCode = .unspecified,
+    retryAfterMilliseconds: UInt32 = 0, now: Instant
+  ) {
+    let subject = Subject(
+      state: state, user: user, device: device, code: code, retryAfterMilliseconds: retryAfterMilliseconds)
+    if subjects.isEmpty {
+      firstAdded = now
+      onlyAccepted = true
+    }
+    if state != .accepted { onlyAccepted = false }
+    guard let last = orders[subject]?.last else {
+      subjects.append(subject)
+      orders[subject] = [order...order]
+      return
+    }
+    let end = orders[subject, default: []].count - 1
+    if last.contains(order) { return }
+    if order == last.upperBound + 1 {
+      orders[subject]?[end] = last.lowerBound...order
+    } else {
+      orders[subject]?.append(order...order)
+    }
+  }
+
+  /// Up to `limit` outcomes, the oldest subjects first; the rest stays.
+  mutating func take(limit: Int = WireLimits.maximumOutcomes, now: Instant) -> [Outcome] {
+    lastTaken = now
+    let taken = subjects.prefix(limit)
+    subjects.removeFirst(taken.count)
+    firstAdded = now
+    return taken.map { subject in
+      Outcome(
+        subject.state, user: subject.user, device: subject.device,
+        orders: Self.merge(orders.removeValue(forKey: subject) ?? []), code: subject.code,
+        retryAfterMilliseconds: subject.retryAfterMilliseconds)
+    }
+  }
+
+  private static func merge(_ ranges: [ClosedRange<UInt64>]) -> [ClosedRange<UInt64>] {
+    var merged: [ClosedRange<UInt64>] = []
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let last = merged.last, range.lowerBound <= last.upperBound + 1 {
+        merged[merged.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+      } else {
+        merged.append(range)
+      }
+    }
+    return merged
+  }
+}

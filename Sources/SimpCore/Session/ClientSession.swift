@@ -1,0 +1,355 @@
+/// What a client learns from its session.
+public enum ClientEvent: Sendable {
+  /// The login succeeded. The driver makes the datagram keys from it and calls `startUDP`.
+  case loggedIn(LoginReply)
+  /// The login failed, or the server ended the session. The connection is over.
+  case ended(Refusal)
+  /// The application may see this message.
+  case message(IncomingMessage)
+  /// A message of the outbox is held by a server.
+  case accepted(MessageKey, Transport)
+  /// It was refused for now.
+  case later(MessageKey, ErrorCode)
+  /// It is finished and out of the outbox: delivered, stored, read, rejected with a code, or expired.
+  case finished(MessageKey, MessageState, ErrorCode, attempts: Int, Transport)
+  /// The server sees this client's datagrams come from here, and the path is proven both ways.
+  case pathUp(observed: String)
+  case pathDown
+  case pong(token: UInt64, Transport)
+  /// The connection is of no use: the peer broke the protocol, or was silent for too long.
+  case failed(String)
+}
+
+/// A client's side of one connection, from login to end: packets in, packets out, events for the application. The
+/// outbox and the inbound conversations outlive it.
+///
+/// Sans-I/O: the driver feeds bytes and time, writes what `takeStream()` and `flush` give, and looks at
+/// `takeEvents()` after each input.
+public final class ClientSession {
+  enum State { case loggingIn, active, ended }
+
+  public let channel = Channel()
+  let outbox: Outbox
+  let inbound: InboundMessages
+  private(set) var state = State.loggingIn
+  private var events: [ClientEvent] = []
+  private(set) var reply: LoginReply?
+  private let loginDeadline: Instant
+  private let isSendOnly: Bool
+
+  private var lastHeard: Instant
+  private var lastPing: Instant
+  private var nextOverdueCheck = Instant.never
+  var prover = PathProver()
+
+  /// Begins with the login packet.
+  ///
+  /// - Parameter login: token, room, ciphers; outbox id and device number are filled in from the outbox.
+  public init(_ login: Login, outbox: Outbox, inbound: InboundMessages, now: Instant) {
+    self.outbox = outbox
+    self.inbound = inbound
+    isSendOnly = login.sendOnly
+    lastHeard = now
+    lastPing = now
+    loginDeadline = now + WireTimes.login
+    var login = login
+    login.outboxId = outbox.id
+    login.deviceNumber = outbox.deviceNumber
+    channel.writeStream(.login, sequence: 1, payload: login.append)
+  }
+
+  public var isActive: Bool { state == .active }
+  public var path: PathState { channel.path }
+  public var rtt: RTTEstimator { channel.rtt }
+  public var counters: ChannelCounters { channel.snapshot() }
+
+  /// What happened since the last call.
+  public func takeEvents() -> [ClientEvent] {
+    if state == .active {
+      for key in channel.takeAccepted() { markAccepted(key, .udp, now: lastHeard) }
+    }
+    for message in inbound.takeReady() { events.append(.message(message)) }
+    defer { events.removeAll(keepingCapacity: true) }
+    return events
+  }
+
+  // MARK: - Input
+
+  /// Bytes from the TCP connection.
+  public func receive(stream bytes: Span<UInt8>, now: Instant) {
+    guard state != .ended else { return }
+    lastHeard = now
+    channel.assembler.append(bytes)
+    do throws(WireError) {
+      while state != .ended, let packet = try channel.assembler.next() {
+        let header = try PacketHeader(reading: packet.span, limit: packet.count)
+        let payload = packet.span.extracting(WireLimits.headerBytes..<packet.count)
+        _ = try handle(header, payload, .tcp, now: now)
+      }
+    } catch {
+      fail("the server broke the protocol: \(error)")
+    }
+  }
+
+  /// A datagram from the server's address; decrypted in place.
+  public func receive(datagram: inout MutableSpan<UInt8>, now: Instant) {
+    guard state == .active else { return }
+    _ = channel.receive(datagram: &datagram, now: now) { (header, payload) throws(WireError) -> Bool in
+      try self.handle(header, payload, .udp, now: now)
+    }
+  }
+
+  /// The keys are made: UDP begins with a challenge, which the next `flush` sends.
+  ///
+  /// - Parameter seed: random, for the tokens of challenges.
+  public func startUDP(_ protection: any DatagramProtection, server: PeerAddress, seed: UInt64, now: Instant) {
+    guard let reply, state == .active else { return }
+    channel.startProbing(protection, connectionId: reply.connectionId, now: now)
+    channel.peer = server
+    prover.start(seed: seed, now: now)
+  }
+
+  /// The outbox has something new.
+  ///
+  /// - Parameter isAwaited: an application waits for the receipt, so it is asked for at once.
+  public func wake(isAwaited: Bool) {
+    if isAwaited { channel.isAwaited = true }
+  }
+
+  /// The application took a message, or acknowledged it by hand.
+  public func acknowledge(from user: String, device: UInt32, order: UInt64, now: Instant) {
+    channel.outcomes.add(.delivered, user: user, device: device, order: order, now: now)
+  }
+
+  /// Asks for an answer by this way; it comes as `pong`. By UDP nothing is sent unless the path is up.
+  public func ping(_ token: UInt64, via transport: Transport, now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
+    guard state == .active else { return }
+    switch transport {
+    case .tcp: channel.writeStream(.ping, sequence: 3) { $0.appendField(1, fixed64: token) }
+    case .udp:
+      guard channel.path == .up, let peer = channel.peer else { return }
+      channel.sendControl([(.ping, token)], padded: false, eliciting: true, to: peer, now: now, send: send)
+    }
+  }
+
+  /// Says goodbye: the server ends the session when it has answered.
+  public func logout() {
+    guard state == .active else { return }
+    channel.writeStream(.logout, sequence: 4) { _ in }
+  }
+
+  // MARK: - Time and output
+
+  /// When `flush` is to be called next, if nothing else happens.
+  public func deadline(now: Instant) -> Instant {
+    switch state {
+    case .ended: return .never
+    case .loggingIn: return loginDeadline
+    case .active: break
+    }
+    var next = min(channel.deadline(now: now), nextOverdueCheck)
+    next = min(next, prover.deadline(path: channel.path, isBusy: channel.window.count > 0))
+    next = min(next, outbox.deadline ?? .never, inbound.deadline ?? .never)
+    return min(next, lastPing + keepAlive, lastHeard + idleTimeout)
+  }
+
+  /// Lets time do its work and sends what is due.
+  ///
+  /// - Parameters:
+  ///   - streamRoom: bytes that the socket's queue may still take; the driver then writes `takeStream()`.
+  ///   - send: takes sealed datagrams.
+  public func flush(now: Instant, streamRoom: Int, send: (Span<UInt8>, PeerAddress) -> Void) {
+    guard state == .active else {
+      if state == .loggingIn, loginDeadline <= now { fail("the server did not answer the login within 10 s") }
+      return
+    }
+    let floor = { (key: MessageKey) in self.outbox.floor(of: key) }
+    if channel.expire(now: now, floor: floor, send: send) {
+      prover.pathWentDown(now: now)
+      events.append(.pathDown)
+    }
+    keepAlive(now: now)
+    inbound.expire(now: now)
+    outbox.resume(now: now)
+    offerOverdue(now: now)
+    fillWindow()
+    sendChallenge(now: now, send: send)
+    channel.flush(now: now, streamRoom: streamRoom, floor: floor, send: send)
+  }
+
+  private func fillWindow() {
+    while channel.window.count < WireLimits.windowMessages, channel.window.bytes < WireLimits.windowBytes {
+      guard let offer = outbox.nextOffer() else { break }
+      channel.window.insert(offer.key, offer.message, byTCP: offer.byTCP)
+    }
+  }
+
+  private func offerOverdue(now: Instant) {
+    guard nextOverdueCheck <= now else { return }
+    nextOverdueCheck = now + .seconds(1)
+    for key in outbox.overdue(since: WireTimes.acceptedWithoutFinal, now: now) { channel.window.offerAgain(key) }
+  }
+
+  private func sendChallenge(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
+    guard let peer = channel.peer else { return }
+    if let answer = prover.takeAnswer() {
+      channel.sendControl([(.pathResponse, answer)], padded: false, eliciting: false, to: peer, now: now, send: send)
+    }
+    switch prover.poll(now: now, path: channel.path, isBusy: channel.window.count > 0) {
+    case .keepAlive:
+      channel.sendControl([(.ping, 0)], padded: false, eliciting: true, to: peer, now: now, send: send)
+    case .challenge(let token):
+      channel.sendControl([(.pathChallenge, token)], padded: true, eliciting: false, to: peer, now: now, send: send)
+    case nil:
+      break
+    }
+  }
+
+  private var keepAlive: Interval { .milliseconds(Int64(reply?.tcpKeepAliveMilliseconds ?? 30_000)) }
+  private var idleTimeout: Interval { .milliseconds(Int64(reply?.idleTimeoutMilliseconds ?? 75_000)) }
+
+  private func keepAlive(now: Instant) {
+    if lastHeard + idleTimeout <= now {
+      return fail("the server was silent for \(Int(idleTimeout.milliseconds / 1000)) s")
+    }
+    guard lastPing + keepAlive <= now else { return }
+    lastPing = now
+    channel.writeStream(.ping, sequence: 2) { _ in }
+  }
+
+  private func fail(_ reason: String) {
+    guard state != .ended else { return }
+    state = .ended
+    events.append(.failed(reason))
+  }
+
+  // MARK: - Packets
+
+  /// - Returns: whether a message was taken; true for everything else.
+  private func handle(
+    _ header: PacketHeader, _ payload: Span<UInt8>, _ transport: Transport, now: Instant
+  ) throws(WireError) -> Bool {
+    if state == .loggingIn {
+      try handleLoginAnswer(header, payload, now: now)
+      return true
+    }
+    switch header.command {
+    case .message: return try handleMessage(payload, transport, now: now)
+    case .receipt: try handleReceipt(payload, transport, now: now)
+    case .ping: try handlePing(header, payload, transport)
+    case .ended where transport == .tcp: end(try Refusal(reading: payload))
+    case .logout where header.flags.contains(.response): end(Refusal(.unspecified, "logged out"))
+    case .pathChallenge where transport == .udp: prover.challenged(try TokenPayload.read(payload))
+    case .pathResponse where transport == .udp: pathResponded(try TokenPayload.read(payload), now: now)
+    case .pathUp where transport == .tcp: events.append(.pathUp(observed: try PathUpPayload.read(payload)))
+    case .probeRequest where transport == .tcp: prover.request(now: now)
+    default:
+      // A newer server's command: an answer needs none, a request gets a typed error.
+      if !header.flags.contains(.response), transport == .tcp {
+        channel.writeError(Refusal(.unknownCommand, "unknown command"), to: header)
+      }
+    }
+    return true
+  }
+
+  private func handleLoginAnswer(_ header: PacketHeader, _ payload: Span<UInt8>, now: Instant) throws(WireError) {
+    if header.command == .ended { return end(try Refusal(reading: payload)) }
+    guard header.command == .login, header.flags.contains(.response) else { throw .malformed }
+    if header.flags.contains(.error) { return end(try Refusal(reading: payload)) }
+    let reply = try LoginReply(reading: payload)
+    self.reply = reply
+    state = .active
+    channel.assembler.limit = min(Int(reply.maximumPacketBytes), WireLimits.maximumPacketBytes)
+    lastPing = now
+    nextOverdueCheck = now + .seconds(1)
+    outbox.adopt(deviceNumber: reply.deviceNumber)
+    inbound.goOn(now: now)
+    events.append(.loggedIn(reply))
+  }
+
+  private func handleMessage(_ payload: Span<UInt8>, _ transport: Transport, now: Instant) throws(WireError) -> Bool {
+    guard !isSendOnly else { return false }
+    let message = try IncomingMessage(reading: payload, transport: transport)
+    switch inbound.receive(message, now: now) {
+    case .taken, .waiting: return true
+    case .receiptAgain:
+      channel.outcomes.add(.delivered, user: message.from, device: message.device, order: message.order, now: now)
+      return true
+    case .refused: return false
+    }
+  }
+
+  private func handlePing(_ header: PacketHeader, _ payload: Span<UInt8>, _ transport: Transport) throws(WireError) {
+    let token = try TokenPayload.read(payload)
+    if header.flags.contains(.response) {
+      events.append(.pong(token: token, transport))
+    } else if transport == .tcp {
+      channel.writeStream(.ping, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
+    }
+  }
+
+  private func pathResponded(_ token: UInt64, now: Instant) {
+    guard prover.responded(token, now: now), channel.path != .off, let peer = channel.peer else { return }
+    channel.pathProven(peer)
+  }
+
+  private func end(_ refusal: Refusal) {
+    state = .ended
+    events.append(.ended(refusal))
+  }
+
+  // MARK: - Receipts
+
+  private func handleReceipt(_ payload: Span<UInt8>, _ transport: Transport, now: Instant) throws(WireError) {
+    let receipt = try Receipt(reading: payload)
+    // Outcomes only on TCP; before part (a), so that ACCEPTED is never said of what was refused.
+    if transport == .tcp {
+      for outcome in receipt.outcomes { handle(outcome, now: now) }
+    }
+    if let datagrams = receipt.datagrams {
+      try channel.receive(datagrams, byUDP: transport == .udp, now: now)
+      for key in channel.takeAccepted() { markAccepted(key, .udp, now: now) }
+    }
+  }
+
+  private func handle(_ outcome: Outcome, now: Instant) {
+    guard let index = outbox.conversationIndex(of: outcome.user) else { return }
+    let open = outbox.openOrders(index)
+    for range in outcome.orders {
+      let orders =
+        max(
+          range.lowerBound, open.lowerBound)..<min(range.upperBound &+ 1, open.upperBound)
+        .clampedAbove(max(range.lowerBound, open.lowerBound))
+      for order in orders { apply(outcome, to: MessageKey(conversation: index, order: order), now: now) }
+    }
+  }
+
+  private func apply(_ outcome: Outcome, to key: MessageKey, now: Instant) {
+    switch outcome.state {
+    case .accepted:
+      _ = channel.window.accept(key)
+      markAccepted(key, .tcp, now: now)
+    case .later:
+      channel.window.remove(key)
+      let wait = Interval.milliseconds(Int64(min(max(outcome.retryAfterMilliseconds, 10), 60_000)))
+      if outbox.markLater(key, resume: now + wait) { events.append(.later(key, outcome.code)) }
+    case .stored, .delivered, .read, .rejected, .expired:
+      let entry = channel.window.remove(key)
+      guard outbox.finish(key) != nil else { return }
+      let transport: Transport = entry.map { $0.byUDP && !$0.byTCP } ?? false ? .udp : .tcp
+      events.append(
+        .finished(key, outcome.state, outcome.code, attempts: Int(entry?.attempts ?? 0), transport))
+    case .unspecified:
+      break  // a newer server's state
+    }
+  }
+
+  private func markAccepted(_ key: MessageKey, _ transport: Transport, now: Instant) {
+    if outbox.markAccepted(key, now: now) { events.append(.accepted(key, transport)) }
+  }
+}
+
+extension UInt64 {
+  /// The value, but at least `low`.
+  fileprivate func clampedAbove(_ low: UInt64) -> UInt64 { Swift.max(self, low) }
+}

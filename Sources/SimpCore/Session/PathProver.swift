@@ -1,0 +1,84 @@
+/// When a client challenges its path, and with what: at once and often after a login, then as the wire document says,
+/// and as a keep-alive while the path is up. Moving paths belong here when they come.
+struct PathProver {
+  private var outstanding: [UInt64] = []
+  private var seed: UInt64 = 0
+  private var started: Instant?
+  private var round = 0
+  private var next = Instant.never
+  /// The server asked for a proof although the path is up here.
+  private var isRequested = false
+  private var wentDown = Instant(nanoseconds: 0)
+  private var lastKeepAlive = Instant(nanoseconds: 0)
+  /// The server's challenge that waits for its answer.
+  private(set) var toAnswer: UInt64?
+
+  /// - Parameter seed: random; the tokens are drawn from it.
+  mutating func start(seed: UInt64, now: Instant) {
+    self.seed = seed
+    started = now
+    round = 0
+    next = now
+    wentDown = now
+  }
+
+  mutating func pathWentDown(now: Instant) {
+    wentDown = now
+    next = now
+  }
+
+  /// The server asks for a proof now.
+  mutating func request(now: Instant) {
+    guard started != nil else { return }
+    next = min(next, now)
+    isRequested = true
+  }
+
+  mutating func challenged(_ token: UInt64) { toAnswer = token }
+
+  mutating func takeAnswer() -> UInt64? {
+    defer { toAnswer = nil }
+    return toAnswer
+  }
+
+  /// - Returns: whether the token is one that was sent and not answered.
+  mutating func responded(_ token: UInt64, now: Instant) -> Bool {
+    guard outstanding.contains(token) else { return false }
+    outstanding.removeAll()
+    lastKeepAlive = now
+    return true
+  }
+
+  func deadline(path: PathState, isBusy: Bool) -> Instant {
+    guard started != nil else { return .never }
+    return path == .up && !isRequested ? lastKeepAlive + WireTimes.udpKeepAlive : next
+  }
+
+  enum Due {
+    case keepAlive
+    case challenge(UInt64)
+  }
+
+  /// What to send now, nil when nothing is due.
+  mutating func poll(now: Instant, path: PathState, isBusy: Bool) -> Due? {
+    guard let started, deadline(path: path, isBusy: isBusy) <= now else { return nil }
+    if path == .up, !isRequested {
+      lastKeepAlive = now
+      return .keepAlive
+    }
+    isRequested = false
+    // Tokens only need to differ: the datagram's tag proves who answers.
+    seed = (seed &+ now.nanoseconds) &* 0x9E37_79B9_7F4A_7C15 ^ seed >> 31 | 1
+    outstanding.append(seed)
+    if outstanding.count > 8 { outstanding.removeFirst() }
+    round += 1
+    if round < WireTimes.firstChallenges.count {
+      next = started + WireTimes.firstChallenges[round]
+    } else if now - wentDown < WireTimes.probeFast {
+      next = now + WireTimes.probeEvery
+    } else {
+      next = now + (isBusy ? WireTimes.probeBusy : WireTimes.probeSlow)
+    }
+    return .challenge(seed)
+  }
+}

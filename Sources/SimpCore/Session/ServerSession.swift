@@ -1,0 +1,367 @@
+/// What a server decides about a message that a client sent.
+public enum MessageVerdict: Hashable, Sendable {
+  /// It is in memory, now or already before.
+  case held
+  /// Not now.
+  case later(ErrorCode, retryAfter: Interval)
+  /// Never.
+  case rejected(ErrorCode)
+}
+
+/// Who decides for a server's sessions: the switchboard. All calls come from within the session's own calls.
+public protocol ServerSessionOwner: AnyObject {
+  /// To be answered with `accept` or `refuse`, now or later.
+  func session(_ session: ServerSession, wantsLogin login: Login, now: Instant)
+  /// A message whose form is right.
+  func session(
+    _ session: ServerSession, received fields: MessageFields, payload: Span<UInt8>, now: Instant
+  ) -> MessageVerdict
+  /// The client says what became of messages that were delivered to it: DELIVERED or READ.
+  func session(_ session: ServerSession, reported outcome: Outcome, now: Instant)
+  func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant)
+  func sessionPathWentDown(_ session: ServerSession, now: Instant)
+  /// The session is over, by whoever's doing; the connection closes when its stream is written.
+  func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant)
+}
+
+/// A server's side of one connection, from accept to end. Sans-I/O: the reactor feeds bytes and time, and writes what
+/// `takeStream()` and `flush` give.
+public final class ServerSession {
+  enum State { case awaitingLogin, loggingIn, active, ended }
+
+  public let channel = Channel()
+  public unowned let owner: any ServerSessionOwner
+  /// A number the owner chose, unique on its reactor.
+  public let id: UInt64
+  private(set) var state = State.awaitingLogin
+  /// The token's subject, empty before login.
+  public private(set) var user = ""
+  public private(set) var deviceNumber: UInt32 = 0
+  public private(set) var epoch: UInt64 = 0
+  public private(set) var isSendOnly = false
+  public private(set) var roomMessages = 0
+  public private(set) var roomBytes = 0
+
+  private let loginDeadline: Instant
+  private let random: () -> UInt64
+  private var loginSequence: UInt16 = 0
+  private var lastHeard: Instant
+  private var paths = UnprovenPaths()
+  private var nextProbeRequest = Instant.never
+  // While a datagram is read: where it came from, and what of it was taken.
+  private var source: PeerAddress?
+  private var heldInDatagram: [(user: String, order: UInt64)] = []
+
+  /// - Parameter random: unpredictable numbers, for challenges: a client must not guess what it has to receive.
+  public init(id: UInt64, owner: any ServerSessionOwner, now: Instant, random: @escaping () -> UInt64) {
+    self.id = id
+    self.owner = owner
+    self.random = random
+    lastHeard = now
+    loginDeadline = now + WireTimes.login
+  }
+
+  public var isActive: Bool { state == .active }
+  public var isEnded: Bool { state == .ended }
+  public var path: PathState { channel.path }
+  /// Where the client's datagrams come from, once proven.
+  public var provenAddress: PeerAddress? { channel.peer }
+  public var connectionId: UInt64 { channel.connectionId }
+  public var rtt: RTTEstimator { channel.rtt }
+  public var counters: ChannelCounters { channel.snapshot() }
+  /// Messages handed over to this client and not finished.
+  public var pendingMessages: Int { channel.window.count }
+
+  // MARK: - Login
+
+  /// The login is good.
+  ///
+  /// - Parameter protection: nil when client or server does without UDP.
+  public func accept(_ reply: LoginReply, login: Login, protection: (any DatagramProtection)?, now: Instant) {
+    guard state == .loggingIn else { return }
+    state = .active
+    user = reply.user
+    deviceNumber = reply.deviceNumber
+    epoch = reply.sessionEpoch
+    isSendOnly = login.sendOnly
+    roomMessages = min(Int(login.receiveMessages), WireLimits.windowMessages)
+    roomBytes = Int(min(login.receiveBytes, UInt64(WireLimits.windowBytes)))
+    channel.assembler.limit = WireLimits.maximumPacketBytes
+    channel.writeStream(.login, flags: .response, sequence: loginSequence, payload: reply.append)
+    if let protection { channel.startProbing(protection, connectionId: reply.connectionId, now: now) }
+  }
+
+  /// The login is not good; the connection closes.
+  public func refuse(_ refusal: Refusal, now: Instant) {
+    guard state == .loggingIn else { return }
+    channel.writeStream(.login, flags: [.response, .error], sequence: loginSequence, payload: refusal.append)
+    finish(refusal, now: now)
+  }
+
+  /// Ends the session and tells the client why.
+  public func end(_ refusal: Refusal, now: Instant) {
+    guard state != .ended else { return }
+    channel.writeStream(.ended, payload: refusal.append)
+    finish(refusal, now: now)
+  }
+
+  /// The connection is gone.
+  public func connectionClosed(now: Instant) {
+    if state != .ended { finish(Refusal(.unspecified, "connection closed"), now: now) }
+  }
+
+  private func finish(_ refusal: Refusal, now: Instant) {
+    state = .ended
+    owner.session(self, endedWith: refusal, now: now)
+  }
+
+  // MARK: - Towards the client
+
+  /// Whether the client, and this session, have room for one more message of `bytes`.
+  public func hasRoom(bytes: Int) -> Bool {
+    channel.window.count < roomMessages && channel.window.bytes + bytes <= roomBytes
+  }
+
+  /// Relays a message; `finish(_:)` ends it.
+  public func deliver(_ key: MessageKey, _ message: EncodedMessage) {
+    channel.window.insert(key, message, byTCP: false)
+  }
+
+  /// The message is finished.
+  public func finish(_ key: MessageKey) { channel.window.remove(key) }
+
+  public func holds(_ key: MessageKey) -> Bool { channel.window.entries[key] != nil }
+
+  /// Tells the client what became of a message it sent.
+  public func report(
+    _ state: MessageState, to user: String, order: UInt64, code: ErrorCode = .unspecified,
+    retryAfter: Interval = .zero, now: Instant
+  ) {
+    channel.outcomes.add(
+      state, user: user, order: order, code: code,
+      retryAfterMilliseconds: UInt32(retryAfter.nanoseconds / 1_000_000), now: now)
+  }
+
+  // MARK: - Input
+
+  /// Bytes from the TCP connection.
+  public func receive(stream bytes: Span<UInt8>, now: Instant) {
+    guard state != .ended else { return }
+    lastHeard = now
+    channel.assembler.append(bytes)
+    do throws(WireError) {
+      while state != .ended, let packet = try channel.assembler.next() {
+        let header = try PacketHeader(reading: packet.span, limit: packet.count)
+        let payload = packet.span.extracting(WireLimits.headerBytes..<packet.count)
+        do throws(WireError) {
+          _ = try handle(header, payload, .tcp, now: now)
+        } catch {
+          // The frame was whole, only its payload is broken: the stream can be read on.
+          channel.writeError(Refusal(error.code, "\(error)"), to: header)
+          if state == .awaitingLogin { end(Refusal(error.code, "\(error)"), now: now) }
+        }
+      }
+    } catch {
+      end(Refusal(error.code, "\(error)"), now: now)
+    }
+  }
+
+  /// A datagram that carries this session's connection id; decrypted in place.
+  public func receive(datagram: inout MutableSpan<UInt8>, from address: PeerAddress, now: Instant) {
+    guard state == .active else { return }
+    let size = datagram.count
+    source = address
+    heldInDatagram.removeAll(keepingCapacity: true)
+    let arrival = channel.receive(datagram: &datagram, now: now) { (header, payload) throws(WireError) -> Bool in
+      try self.handle(header, payload, .udp, now: now)
+    }
+    source = nil
+    guard let arrival, state == .active else { return }
+    if arrival.isAnswered {
+      // Its receipt cannot speak for all messages of the datagram: each gets its own word, on TCP.
+      for (user, order) in heldInDatagram { report(.accepted, to: user, order: order, now: now) }
+    }
+    if address != channel.peer || channel.path != .up {
+      paths.received(size, from: address, isNewest: arrival.isNewest)
+    }
+  }
+
+  private func handle(
+    _ header: PacketHeader, _ payload: Span<UInt8>, _ transport: Transport, now: Instant
+  ) throws(WireError) -> Bool {
+    guard state == .active else {
+      try handleBeforeLogin(header, payload, now: now)
+      return true
+    }
+    switch header.command {
+    case .message:
+      return try handleMessage(payload, transport, now: now)
+    case .receipt:
+      try handleReceipt(payload, transport, now: now)
+    case .ping:
+      try handlePing(header, payload, transport)
+    case .pathChallenge where transport == .udp:
+      if let source { paths.challenged(try TokenPayload.read(payload), from: source) }
+    case .pathResponse where transport == .udp:
+      if let source, paths.proves(try TokenPayload.read(payload), from: source) { pathProven(source, now: now) }
+    case .logout where transport == .tcp:
+      channel.writeStream(.logout, flags: .response, sequence: header.sequence) { _ in }
+      finish(Refusal(.unspecified, "logged out"), now: now)
+    default:
+      refuseUnknown(header, transport)
+    }
+    return true
+  }
+
+  private func handleBeforeLogin(_ header: PacketHeader, _ payload: Span<UInt8>, now: Instant) throws(WireError) {
+    guard header.command == .login, !header.flags.contains(.response) else {
+      return channel.writeError(Refusal(.notLoggedIn, "log in first"), to: header)
+    }
+    guard state == .awaitingLogin else {
+      return channel.writeError(Refusal(.malformed, "a login is under way"), to: header)
+    }
+    let login = try Login(reading: payload)
+    state = .loggingIn
+    loginSequence = header.sequence
+    let spoken = login.protocolMinimum...max(login.protocolMinimum, login.protocolMaximum)
+    guard spoken.contains(WireLimits.protocolVersion) else {
+      return refuse(
+        Refusal(.unsupportedVersion, "this server speaks protocol \(WireLimits.protocolVersion)"), now: now)
+    }
+    guard login.outboxId != 0 else { return refuse(Refusal(.malformed, "outbox_id is 0"), now: now) }
+    owner.session(self, wantsLogin: login, now: now)
+  }
+
+  private func handleMessage(_ payload: Span<UInt8>, _ transport: Transport, now: Instant) throws(WireError) -> Bool {
+    let fields = try MessageFields(reading: payload)
+    var verdict: MessageVerdict
+    do throws(WireError) {
+      try fields.checkFromClient(payload)
+      verdict =
+        if fields.deviceNumber != deviceNumber {
+          .rejected(.deviceMismatch)
+        } else if fields.order - fields.floor >= WireLimits.orderWindow {
+          .rejected(.outsideWindow)
+        } else {
+          owner.session(self, received: fields, payload: payload, now: now)
+        }
+    } catch {
+      // Without a name and an order there is nothing an outcome could speak of.
+      guard fields.order > 0, Text.isUserName(payload.extracting(fields.toUser)) else { throw error }
+      verdict = .rejected(error.code)
+    }
+    answer(verdict, fields, payload, transport, now: now)
+    return verdict == .held
+  }
+
+  private func answer(
+    _ verdict: MessageVerdict, _ fields: MessageFields, _ payload: Span<UInt8>, _ transport: Transport, now: Instant
+  ) {
+    let user = fields.toUser(in: payload)
+    switch verdict {
+    case .held where transport == .tcp:
+      report(.accepted, to: user, order: fields.order, now: now)
+    case .held:
+      heldInDatagram.append((user, fields.order))
+    case .later(let code, let retryAfter):
+      report(.later, to: user, order: fields.order, code: code, retryAfter: retryAfter, now: now)
+    case .rejected(let code):
+      report(.rejected, to: user, order: fields.order, code: code, now: now)
+    }
+  }
+
+  private func handleReceipt(_ payload: Span<UInt8>, _ transport: Transport, now: Instant) throws(WireError) {
+    let receipt = try Receipt(reading: payload)
+    if receipt.roomMessages > 0 { roomMessages = min(Int(receipt.roomMessages), WireLimits.windowMessages) }
+    if receipt.roomBytes > 0 { roomBytes = Int(min(receipt.roomBytes, UInt64(WireLimits.windowBytes))) }
+    if let datagrams = receipt.datagrams {
+      try channel.receive(datagrams, byUDP: transport == .udp, now: now)
+      _ = channel.takeAccepted()
+    }
+    guard transport == .tcp else { return }
+    for outcome in receipt.outcomes where outcome.state == .delivered || outcome.state == .read {
+      owner.session(self, reported: outcome, now: now)
+    }
+  }
+
+  private func handlePing(_ header: PacketHeader, _ payload: Span<UInt8>, _ transport: Transport) throws(WireError) {
+    let token = try TokenPayload.read(payload)
+    guard !header.flags.contains(.response) else { return }
+    switch transport {
+    case .tcp:
+      channel.writeStream(.ping, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
+    case .udp:
+      // The receipt of the datagram answers a keep-alive; a token asks for its echo.
+      if token != 0, let source, source == channel.peer { pongs.append(token) }
+    }
+  }
+  // BOUND: one a datagram that came, emptied by the next flush, which follows each batch; more than 16 are dropped.
+  private var pongs: [UInt64] = [] { didSet { if pongs.count > 16 { pongs.removeFirst() } } }
+
+  private func refuseUnknown(_ header: PacketHeader, _ transport: Transport) {
+    guard !header.flags.contains(.response), transport == .tcp else { return }
+    if header.command == .login {
+      channel.writeError(Refusal(.malformed, "this session is logged in"), to: header)
+    } else {
+      let name = "service \(header.service) command \(header.number)"
+      channel.writeError(Refusal(.unknownCommand, "\(name) is not known here"), to: header)
+    }
+  }
+
+  private func pathProven(_ address: PeerAddress, now: Instant) {
+    let isNews = channel.path != .up || channel.peer != address
+    channel.pathProven(address)
+    nextProbeRequest = .never
+    guard isNews else { return }
+    channel.writeStream(.pathUp) { PathUpPayload.append(address, to: &$0) }
+    owner.session(self, provedPath: address, now: now)
+  }
+
+  // MARK: - Time and output
+
+  public func deadline(now: Instant) -> Instant {
+    switch state {
+    case .ended: .never
+    case .awaitingLogin, .loggingIn: loginDeadline
+    case .active: min(channel.deadline(now: now), lastHeard + WireTimes.idleTimeout, nextProbeRequest)
+    }
+  }
+
+  /// Lets time do its work and sends what is due; see `ClientSession.flush`.
+  public func flush(now: Instant, streamRoom: Int, send: (Span<UInt8>, PeerAddress) -> Void) {
+    switch state {
+    case .ended: return
+    case .awaitingLogin, .loggingIn:
+      if loginDeadline <= now { end(Refusal(.timedOut, "no login within 10 s"), now: now) }
+      return
+    case .active:
+      break
+    }
+    if lastHeard + WireTimes.idleTimeout <= now {
+      return end(Refusal(.timedOut, "silent for too long", retryAfterMilliseconds: 1), now: now)
+    }
+    let floor = { (key: MessageKey) in key.order }
+    if channel.expire(now: now, floor: floor, send: send) {
+      nextProbeRequest = now
+      owner.sessionPathWentDown(self, now: now)
+    }
+    if nextProbeRequest <= now {
+      nextProbeRequest = now + WireTimes.probeEvery
+      channel.writeStream(.probeRequest) { _ in }
+    }
+    answerPaths(now: now, send: send)
+    channel.flush(now: now, streamRoom: streamRoom, floor: floor, send: send)
+  }
+
+  private func answerPaths(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
+    for token in pongs {
+      guard let peer = channel.peer else { break }
+      channel.sendPong(token, to: peer, now: now, send: send)
+    }
+    pongs.removeAll()
+    while let answer = paths.poll(proven: channel.path == .up ? channel.peer : nil, random: random) {
+      channel.sendControl(
+        answer.commands, padded: answer.isPadded, eliciting: false, to: answer.address, now: now, send: send)
+    }
+  }
+}

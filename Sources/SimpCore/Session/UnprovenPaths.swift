@@ -1,0 +1,81 @@
+/// Addresses that a client's datagrams came from and that are not proven to be its own. Each gets challenges, and at
+/// most three times the bytes that came from it (wire document, "Path").
+struct UnprovenPaths {
+  private struct Candidate {
+    var address: PeerAddress
+    var received = 0
+    var sent = 0
+    /// Our challenge; 0 while none was sent.
+    var token: UInt64 = 0
+    /// The client's challenges that wait for an answer.
+    var toAnswer: [UInt64] = []
+    var wantsChallenge = false
+  }
+
+  struct Answer {
+    var commands: [(Command, UInt64)]
+    var isPadded: Bool
+    var address: PeerAddress
+  }
+
+  // BOUND: four addresses, the oldest goes; four unanswered challenges each.
+  private var candidates: [Candidate] = []
+  private static let maximumCandidates = 4
+
+  /// An authentic datagram came from an address that is not the proven one.
+  mutating func received(_ bytes: Int, from address: PeerAddress, isNewest: Bool) {
+    let index = find(address)
+    candidates[index].received += bytes
+    if isNewest, candidates[index].token == 0 { candidates[index].wantsChallenge = true }
+  }
+
+  /// The client challenges the path it uses; the answer carries our own challenge.
+  mutating func challenged(_ token: UInt64, from address: PeerAddress) {
+    let index = find(address)
+    if candidates[index].toAnswer.count < 4 { candidates[index].toAnswer.append(token) }
+    candidates[index].wantsChallenge = true
+  }
+
+  /// - Returns: whether the token is our challenge to this very address.
+  mutating func proves(_ token: UInt64, from address: PeerAddress) -> Bool {
+    guard let index = candidates.firstIndex(where: { $0.address == address }) else { return false }
+    guard candidates[index].token != 0, candidates[index].token == token else { return false }
+    candidates.removeAll()
+    return true
+  }
+
+  /// The next datagram to send, nil when none may leave.
+  ///
+  /// - Parameter proven: the proven address while the path is up: it is answered without limit and without challenge.
+  mutating func poll(proven: PeerAddress?, random: () -> UInt64) -> Answer? {
+    for index in candidates.indices {
+      let candidate = candidates[index]
+      if candidate.address == proven {
+        guard let token = candidate.toAnswer.first else { continue }
+        candidates[index].toAnswer.removeFirst()
+        return Answer(commands: [(.pathResponse, token)], isPadded: false, address: candidate.address)
+      }
+      guard candidate.wantsChallenge || !candidate.toAnswer.isEmpty else { continue }
+      let size = WireLimits.maximumDatagramBytes
+      guard candidate.sent + size <= candidate.received * WireLimits.amplificationFactor else { continue }
+      if candidate.token == 0 { candidates[index].token = random() | 1 }
+      candidates[index].sent += size
+      candidates[index].wantsChallenge = false
+      var commands: [(Command, UInt64)] = []
+      if let token = candidate.toAnswer.first {
+        commands.append((.pathResponse, token))
+        candidates[index].toAnswer.removeFirst()
+      }
+      commands.append((.pathChallenge, candidates[index].token))
+      return Answer(commands: commands, isPadded: true, address: candidate.address)
+    }
+    return nil
+  }
+
+  private mutating func find(_ address: PeerAddress) -> Int {
+    if let index = candidates.firstIndex(where: { $0.address == address }) { return index }
+    if candidates.count == Self.maximumCandidates { candidates.removeFirst() }
+    candidates.append(Candidate(address: address))
+    return candidates.count - 1
+  }
+}
