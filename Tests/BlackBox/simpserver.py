@@ -1,0 +1,183 @@
+"""Starts simp-server for a test, makes tokens by hand, and asks its Redis."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import simpclient
+
+HOST = "127.0.0.1"
+BIN = pathlib.Path(os.environ.get("SIMP_BIN", "."))
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def _part(value):
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def make_token(secret, claims, header=None):
+    """A JWT with HS256, RFC 7515, by hand."""
+    signed = _part(header or {"alg": "HS256", "typ": "JWT"}) + b"." + _part(claims)
+    return (signed + b"." + _part(hmac.new(secret, signed, hashlib.sha256).digest())).decode()
+
+
+class Program:
+    """A process whose output is gathered line by line."""
+
+    def __init__(self, arguments, **options):
+        self.process = subprocess.Popen(
+            [str(each) for each in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+        self.out, self.err = [], []
+        self._changed = threading.Condition()
+        self._threads = [
+            threading.Thread(target=self._gather, args=pair, daemon=True)
+            for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for each in self._threads:
+            each.start()
+
+    def _gather(self, pipe, lines):
+        for line in pipe:
+            with self._changed:
+                lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    @property
+    def text(self):
+        return "\n".join(self.out + self.err)
+
+    def wait_for(self, condition, timeout=20.0):
+        """Waits until the condition over self holds."""
+        end = time.monotonic() + timeout
+        with self._changed:
+            while not (value := condition()):
+                left = end - time.monotonic()
+                over = self.process.poll() is not None and not any(each.is_alive() for each in self._threads)
+                assert left > 0 and not over, f"{self.process.args}: exit {self.process.poll()}\n{self.text}"
+                self._changed.wait(min(left, 0.1))
+        return value
+
+    def finish(self, timeout=20.0):
+        """The exit status, once all output is here."""
+        status = self.process.wait(timeout)
+        for each in self._threads:
+            each.join(timeout)
+        return status
+
+    def stop(self, number=signal.SIGTERM, timeout=20.0):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.finish(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.finish()
+            raise
+
+
+class Server:
+    def __init__(self, state, *arguments, port=None, udp_port=None):
+        self.state = pathlib.Path(state)
+        self.port = port or free_port()
+        self.udp_port = udp_port or free_port(socket.SOCK_DGRAM)
+        self.arguments = arguments
+        self.program = None
+
+    def start(self):
+        self.program = Program([
+            BIN / "simp-server", "--redis", "embedded", "--state", self.state, "--port", self.port, "--udp-port",
+            self.udp_port, "--log-level", "debug", *self.arguments])
+        self.program.wait_for(lambda: any("ready" in line for line in self.program.out + self.program.err))
+        return self
+
+    def stop(self, number=signal.SIGTERM):
+        return self.program.stop(number)
+
+    # -- Tokens
+
+    @property
+    def secret(self):
+        return bytes.fromhex((self.state / "signing.key").read_text().strip())
+
+    def token(self, user, ttl=3600, **claims):
+        return make_token(self.secret, {"sub": user, "exp": int(time.time()) + ttl} | claims)
+
+    # -- Clients
+
+    def client(self, user, **options):
+        return simpclient.Client(HOST, self.port, self.token(user), **options)
+
+    # -- Redis
+
+    def redis(self, *arguments):
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(5)
+            link.connect(str(self.state / "redis" / "redis.sock"))
+            parts = [str(each).encode() for each in arguments]
+            link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in parts))
+            return _read_reply(link.makefile("rb"))
+
+    def endpoints(self, user):
+        """Device number to the fields of its endpoint."""
+        flat = self.redis("HGETALL", "simp:endpoints:{u:%s}" % user)
+        return {
+            int(device): dict(part.split("=", 1) for part in value.split())
+            for device, value in zip(flat[::2], flat[1::2])
+        }
+
+
+class Clients:
+    """Makes clients of one server and closes them at the end of a `with`."""
+
+    def __init__(self, server):
+        self.server, self.all = server, []
+
+    def new(self, user, **options):
+        self.all.append(self.server.client(user, **options))
+        return self.all[-1]
+
+    def login(self, user, **options):
+        client = self.new(user, **options)
+        client.login()
+        return client
+
+    def online(self, user, **options):
+        """A client whose UDP path is up."""
+        client = self.login(user, **options)
+        client.prove_path()
+        return client
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for each in self.all:
+            each.close()
+
+
+def _read_reply(stream):
+    line = stream.readline().rstrip(b"\r\n").decode()
+    kind, rest = line[0], line[1:]
+    if kind == "-":
+        raise RuntimeError(rest)
+    if kind == "$":
+        return None if rest == "-1" else stream.read(int(rest) + 2)[:-2].decode()
+    if kind == "*":
+        return [_read_reply(stream) for _ in range(int(rest))]
+    return int(rest) if kind == ":" else rest
