@@ -52,7 +52,7 @@ class Client:
         self.orders = {}  # user to the last order given
         self.outbox = {}  # (user, order) to Outgoing
         self.seen = {}  # (user, device) to orders shown
-        self.inbox, self.via, self.duplicates = [], {}, 0
+        self.inbox, self.via, self.payloads, self.duplicates = [], {}, {}, 0
         # Switches.
         self.confirms = True  # sends DELIVERED
         self.receipts = True  # sends part (a)
@@ -332,11 +332,11 @@ class Client:
         elif packet.command == wire.PATH_UP:
             self.path_up, self.challenge_due = value, []
         elif packet.command == wire.MESSAGE:
-            self._take_message(value, via)
+            self._take_message(value, packet.payload, via)
         elif packet.command == wire.RECEIPT:
             self._take_receipt(value, via)
 
-    def _take_message(self, message, via):
+    def _take_message(self, message, payload, via):
         seen = self.seen.setdefault((message.from_user, message.message_id >> 40), set())
         if message.order in seen:
             self.duplicates += 1
@@ -344,6 +344,7 @@ class Client:
             seen.add(message.order)
             self.inbox.append(message)
             self.via[message.from_user, message.message_id] = via
+            self.payloads[message.from_user, message.message_id] = payload
         if self.confirms:
             self.send_outcome(DELIVERED, message)
 

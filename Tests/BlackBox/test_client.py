@@ -9,7 +9,7 @@ import golden
 import simpwire as wire
 from message_pb2 import Message
 from receipt_pb2 import ACCEPTED, DELIVERED, LATER, Datagrams, Outcome, Receipt
-from session_pb2 import ERROR_NOT_ONLINE, LoginReply, PathResponse, PathUp, Ping
+from session_pb2 import ERROR_NOT_ONLINE, LoginReply, PathResponse, PathUp
 from simpclient import Client
 
 

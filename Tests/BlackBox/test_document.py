@@ -8,7 +8,8 @@ import pytest
 import golden
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "Protocols" / "WIRE.md"
-EXAMPLES = re.findall(r"^```hex (\w+\.txt) ([\w.]+)\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```hex (\w+\.txt) ([\w.]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXAMPLES = BLOCK.findall(DOCUMENT.read_text("utf-8"))
 
 
 def test_the_document_has_an_example_for_every_packet_and_datagram():
