@@ -43,7 +43,7 @@ class Client:
     """Public attributes are what tests look at; the switches make the client misbehave on purpose."""
 
     def __init__(self, host, port, token, *, outbox_id=None, device=0, send_only=False, ciphers=(wire.AES_128_GCM,),
-                 room=(0, 0), host_udp=None):
+                 room=(1024, 1 << 22), host_udp=None):
         self.host, self.port, self.token = host, port, token
         self.outbox_id = outbox_id or random.SystemRandom().randrange(1, 1 << 64)
         self.device, self.send_only, self.ciphers, self.room = device, send_only, ciphers, room
@@ -79,6 +79,7 @@ class Client:
         self.session = None
         self.sequence = 0
         self.responses, self.errors, self.probe_requests, self.outcomes = {}, [], 0, []
+        self.pongs = set()  # tokens that came back by UDP
         self.challenges, self.challenge_due, self.proof = set(), [], None
         self.path_up = None
         self.number = 0
@@ -127,7 +128,7 @@ class Client:
         return answer.decoded()
 
     def logout(self):
-        self.request(wire.LOGOUT, Ping(token=7))
+        assert self.request(wire.LOGOUT, Ping(token=7)).token == 7
         self.wait(lambda: self.closed)
 
     # -- Path
@@ -307,6 +308,9 @@ class Client:
 
     def _take(self, packet, via):
         if packet.is_response:
+            if packet.command == wire.PING and via == "udp":
+                self.pongs.add(packet.decoded().token)
+                return
             self.responses[packet.command, packet.sequence] = packet
             if packet.is_error:
                 self.errors.append(packet.decoded())
