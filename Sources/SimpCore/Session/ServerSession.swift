@@ -132,6 +132,9 @@ public final class ServerSession {
 
   public func holds(_ key: MessageKey) -> Bool { channel.window.entries[key] != nil }
 
+  /// Messages handed over and not finished, by conversation and order.
+  public func pendingKeys() -> [MessageKey] { channel.window.entries.keys.sorted { $0.rawValue < $1.rawValue } }
+
   /// Tells the client what became of a message it sent.
   public func report(
     _ state: MessageState, to user: String, order: UInt64, code: ErrorCode = .unspecified,

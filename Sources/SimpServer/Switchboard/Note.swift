@@ -1,0 +1,45 @@
+internal import SimpCore
+
+/// A session of this server: its reactor, and the number it has there.
+struct SessionAddress: Hashable, Sendable {
+  var reactor: UInt8
+  var session: UInt64
+}
+
+/// The live session of a user.
+struct Location: Hashable, Sendable {
+  var address: SessionAddress
+  /// Of two logins of one user the higher epoch stays.
+  var epoch: UInt64
+}
+
+/// What reactors tell one another, in order, in batches.
+enum Note: Sendable {
+  /// A message for a session of the other reactor. Whoever sent this holds the message no more.
+  case relay(Relay)
+  /// What became of a message that came from the other reactor.
+  case report(Report)
+  case entered(user: String, Location)
+  case left(user: String, Location)
+}
+
+struct Relay: Sendable {
+  var to: String
+  var location: Location
+  var from: String
+  var device: UInt32
+  var order: UInt64
+  var messageId: UInt64
+  var message: EncodedMessage
+  var origin: SessionAddress
+}
+
+struct Report: Sendable {
+  var origin: SessionAddress
+  /// Whom the message was for.
+  var recipient: String
+  var order: UInt64
+  var state: MessageState
+  var code = ErrorCode.unspecified
+  var retryAfter = Interval.zero
+}

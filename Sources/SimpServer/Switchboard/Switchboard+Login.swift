@@ -1,0 +1,85 @@
+internal import SimpCore
+internal import SimpSupport
+
+extension Switchboard: ServerSessionOwner {
+  func session(_ session: ServerSession, wantsLogin login: Login, now: Instant) {
+    switch ports.user(of: login.token) {
+    case .failure(let failure):
+      counters.loginsRefused.add()
+      log.warn("login refused", ["session": session.id, "reason": failure.refusal.text])
+      session.refuse(failure.refusal, now: now)
+    case .success(let user):
+      ports.openSession(user: user, login: login, proposedEpoch: ports.nextEpoch()) { [weak self] grant in
+        self?.open(session.id, user: user, login: login, grant: grant)
+      }
+    }
+  }
+
+  private func open(_ id: UInt64, user: String, login: Login, grant: SessionGrant?) {
+    guard let entry = entries[id], !entry.session.isEnded else { return }
+    defer { ports.needsFlush(entry) }
+    guard let grant = grant ?? grantWithoutStore(login) else {
+      counters.loginsRefused.add()
+      log.warn("login refused", ["session": id, "user": user, "reason": "the store is away"])
+      let refusal = Refusal(.unavailable, "the server's store is away, try again", retryAfterMilliseconds: 1000)
+      return entry.session.refuse(refusal, now: ports.now)
+    }
+    let cipher = udpPort == 0 ? nil : login.ciphers.first(where: ports.isKnown)
+    var reply = LoginReply()
+    reply.user = user
+    reply.deviceNumber = grant.deviceNumber
+    reply.sessionEpoch = grant.epoch
+    reply.serverTime = ports.wallClockMilliseconds
+    reply.node = node
+    if let cipher {
+      reply.udpPort = udpPort
+      reply.cipher = cipher
+      reply.connectionId = freeConnectionId()
+      reply.udpSecret = ports.randomBytes(32)
+    }
+    let protection = cipher.map { ports.makeProtection(secret: reply.udpSecret, cipher: $0) }
+    entry.since = reply.serverTime
+    entry.session.accept(reply, login: login, protection: protection, now: ports.now)
+    counters.logins.add()
+    log.info(
+      "login",
+      [
+        "user": user, "device": grant.deviceNumber, "session": id, "send_only": login.sendOnly,
+        "udp": cipher != nil, "software": login.software,
+      ])
+    enter(entry, connectionId: reply.connectionId)
+  }
+
+  /// While the store is away an outbox that has its number may go on: it was given it before, and no other has it.
+  private func grantWithoutStore(_ login: Login) -> SessionGrant? {
+    guard login.deviceNumber > 0, login.deviceNumber < 1 << 24 else { return nil }
+    return SessionGrant(deviceNumber: login.deviceNumber, epoch: ports.nextEpoch())
+  }
+
+  private func freeConnectionId() -> UInt64 {
+    while true {
+      let id = UInt64(reactor) << 40 | ports.random() & 0xFF_FFFF_FFFF
+      if id != 0, entry(connectionId: id) == nil { return id }
+    }
+  }
+
+  func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant) {
+    guard let entry = entries[session.id] else { return }
+    log.info("path up", ["user": session.user, "session": session.id, "address": address])
+    if !session.isSendOnly { ports.writeEndpoint(endpoint(of: entry)) }
+  }
+
+  func sessionPathWentDown(_ session: ServerSession, now: Instant) {
+    guard let entry = entries[session.id] else { return }
+    log.info("path down", ["user": session.user, "session": session.id])
+    if !session.isSendOnly { ports.writeEndpoint(endpoint(of: entry)) }
+  }
+
+  func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant) {
+    guard let entry = entries[session.id] else { return }
+    log.info("session ended", ["user": session.user, "session": session.id, "reason": refusal.text])
+    leave(entry)
+    returnPending(of: entry, now: now)
+    ports.sessionEnded(entry)
+  }
+}

@@ -1,0 +1,125 @@
+internal import SimpCore
+internal import SimpSupport
+
+/// Who is here, and what goes to whom: the routing of one reactor, without I/O and clock.
+///
+/// Each reactor has one. They share nothing and tell one another by notes who entered and left, so that a lookup is
+/// always local; a stale answer costs a hop, never a message.
+final class Switchboard {
+  let reactor: UInt8
+  let reactors: Int
+  let node: String
+  let udpPort: UInt32
+  unowned let ports: any SwitchboardPorts
+  let log: Log
+  let counters: SwitchboardCounters
+
+  /// Every session of this reactor, logged in or not.
+  private(set) var entries: [UInt64: SessionEntry] = [:]
+  private(set) var connections: [UInt64: SessionEntry] = [:]
+  /// Live sessions of all reactors, by user.
+  private var directory: [String: Location] = [:]
+  private var nextSession: UInt64 = 0
+
+  /// - Parameters:
+  ///   - reactors: how many there are; this one is number `reactor`.
+  ///   - udpPort: told to clients; 0: no UDP.
+  init(
+    reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, ports: any SwitchboardPorts, log: Log,
+    counters: SwitchboardCounters
+  ) {
+    self.reactor = reactor
+    self.reactors = reactors
+    self.node = node
+    self.udpPort = udpPort
+    self.ports = ports
+    self.log = log
+    self.counters = counters
+  }
+
+  /// A connection was accepted.
+  func begin(now: Instant) -> SessionEntry {
+    nextSession += 1
+    let ports = ports
+    let session = ServerSession(id: nextSession, owner: self, now: now) { ports.random() }
+    let entry = SessionEntry(session: session)
+    entries[session.id] = entry
+    return entry
+  }
+
+  /// The session a datagram is for, by the clear connection id.
+  func entry(connectionId: UInt64) -> SessionEntry? { connections[connectionId] }
+
+  func location(of user: String) -> Location? { directory[user] }
+
+  /// Ends every session, for a server that stops.
+  func endAll(_ refusal: Refusal, now: Instant) {
+    for entry in Array(entries.values) { entry.session.end(refusal, now: now) }
+  }
+
+  /// The store lost what it held, or was away: every endpoint is written again.
+  func rewriteEndpoints() {
+    for entry in entries.values where entry.session.isActive && !entry.session.isSendOnly {
+      ports.writeEndpoint(endpoint(of: entry))
+    }
+  }
+
+  func endpoint(of entry: SessionEntry) -> EndpointRecord {
+    let session = entry.session
+    return EndpointRecord(
+      user: session.user, device: session.deviceNumber, epoch: session.epoch, connectionId: session.connectionId,
+      address: session.path == .up ? session.provenAddress : nil, since: entry.since)
+  }
+
+  // MARK: - Who is where
+
+  /// A session of this reactor is live from now on.
+  func enter(_ entry: SessionEntry, connectionId: UInt64) {
+    if connectionId != 0 { connections[connectionId] = entry }
+    guard !entry.session.isSendOnly else { return }
+    let location = Location(
+      address: SessionAddress(reactor: reactor, session: entry.session.id), epoch: entry.session.epoch)
+    note(user: entry.session.user, at: location)
+    ports.writeEndpoint(endpoint(of: entry))
+    tellOthers(.entered(user: entry.session.user, location))
+  }
+
+  func leave(_ entry: SessionEntry) {
+    let session = entry.session
+    entries[session.id] = nil
+    if session.connectionId != 0 { connections[session.connectionId] = nil }
+    guard session.epoch != 0, !session.isSendOnly else { return }
+    let location = Location(address: SessionAddress(reactor: reactor, session: session.id), epoch: session.epoch)
+    if directory[session.user] == location { directory[session.user] = nil }
+    ports.removeEndpoint(endpoint(of: entry))
+    tellOthers(.left(user: session.user, location))
+  }
+
+  /// Takes in where a user is; of two sessions the one with the lower epoch ends.
+  private func note(user: String, at location: Location) {
+    guard let old = directory[user], old.address != location.address else {
+      directory[user] = location
+      return
+    }
+    let (stays, goes) = old.epoch < location.epoch ? (location, old) : (old, location)
+    directory[user] = stays
+    guard goes.address.reactor == reactor, let entry = entries[goes.address.session] else { return }
+    log.info("session replaced", ["user": user, "session": entry.session.id])
+    entry.session.end(Refusal(.replaced, "a newer login of this user took over"), now: ports.now)
+  }
+
+  private func tellOthers(_ note: Note) {
+    for other in 0..<reactors where other != Int(reactor) { ports.post(note, to: UInt8(other)) }
+  }
+
+  /// Takes a note of another reactor.
+  func receive(_ note: Note, now: Instant) {
+    switch note {
+    case .relay(let relay): receive(relay, now: now)
+    case .report(let report): deliver(report, now: now)
+    case .entered(let user, let location): self.note(user: user, at: location)
+    case .left(let user, let location):
+      if directory[user] == location { directory[user] = nil }
+    }
+  }
+}

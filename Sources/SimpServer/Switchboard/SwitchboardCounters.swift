@@ -1,0 +1,23 @@
+internal import SimpSupport
+
+/// What the switchboards of one server count together.
+struct SwitchboardCounters: Sendable {
+  let logins: Counter
+  let loginsRefused: Counter
+  /// Messages handed to a recipient's session.
+  let relayed: Counter
+  let delivered: Counter
+  /// Messages answered LATER.
+  let later: Counter
+  /// Copies of messages that were pending here.
+  let copiesDropped: Counter
+
+  init(_ registry: CounterRegistry) {
+    logins = registry.counter("simp_logins_total")
+    loginsRefused = registry.counter("simp_logins_refused_total")
+    relayed = registry.counter("simp_messages_relayed_total")
+    delivered = registry.counter("simp_messages_delivered_total")
+    later = registry.counter("simp_messages_later_total")
+    copiesDropped = registry.counter("simp_message_copies_dropped_total")
+  }
+}

@@ -1,0 +1,48 @@
+internal import SimpCore
+
+/// What a login got from the store.
+struct SessionGrant: Hashable, Sendable {
+  var deviceNumber: UInt32
+  var epoch: UInt64
+}
+
+/// Where a user's device is, for the other nodes and for whoever looks.
+struct EndpointRecord: Hashable, Sendable {
+  var user: String
+  var device: UInt32
+  var epoch: UInt64
+  var connectionId: UInt64
+  /// The proven address, nil without UDP.
+  var address: PeerAddress?
+  /// Unix milliseconds.
+  var since: UInt64
+}
+
+/// What the switchboard needs from the world: the store, keys, randomness, the other reactors, and to be flushed.
+protocol SwitchboardPorts: AnyObject {
+  /// The user of a token, or why it is no good.
+  func user(of token: String) -> Result<String, LoginFailure>
+  /// Numbers the session; nil when the store is away. Called back on the reactor, at once or later.
+  func openSession(
+    user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (SessionGrant?) -> Void)
+  /// Writes, rewrites or removes the endpoint of a device; fenced by epoch, repeated when the store comes back.
+  func writeEndpoint(_ record: EndpointRecord)
+  func removeEndpoint(_ record: EndpointRecord)
+  func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection
+  func isKnown(cipher: UInt32) -> Bool
+  func randomBytes(_ count: Int) -> [UInt8]
+  func random() -> UInt64
+  func post(_ note: Note, to reactor: UInt8)
+  /// The session has something to send, or a new deadline.
+  func needsFlush(_ entry: SessionEntry)
+  /// The session is over: its connection closes when its stream is written.
+  func sessionEnded(_ entry: SessionEntry)
+  /// Of the whole process, rising with each call.
+  func nextEpoch() -> UInt64
+  var now: Instant { get }
+  var wallClockMilliseconds: UInt64 { get }
+}
+
+struct LoginFailure: Error, Hashable {
+  var refusal: Refusal
+}
