@@ -39,3 +39,26 @@ extension [UInt8] {
     }
   }
 }
+
+/// SplitMix64: the same numbers for the same seed, everywhere.
+struct SeededRandom {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  /// From 0 to `bound - 1`.
+  mutating func next(upTo bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}
+
+/// The bytes at `offset` of an endless pattern in which no two nearby places look alike.
+func pattern(at offset: Int, count: Int) -> [UInt8] {
+  (offset..<offset + count).map { UInt8(truncatingIfNeeded: $0 ^ ($0 >> 8) &* 31) }
+}

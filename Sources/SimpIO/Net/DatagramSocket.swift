@@ -21,15 +21,19 @@ public final class DatagramSocket {
 
   /// BOUND: batches in one turn (256 datagrams, empty ones too), so that timers and streams are heard in a flood.
   private static let batchesPerTurn = 4
-  /// BOUND: datagrams that wait while the kernel takes none. Old ones go first: what they carry is sent again anyway.
-  static let queueLimit = 4096
 
   /// Where it is bound, with the port that the kernel chose if 0 was asked for.
   public let localAddress: PeerAddress
   /// Bytes the kernel buffers in each direction; it may grant less than was asked.
   public let receiveBufferBytes: Int
   public let sendBufferBytes: Int
-  public private(set) var counters = Counters()
+  public var counters: Counters {
+    var all = arrivals
+    all.sent = queue.sent
+    all.dropped = queue.dropped
+    all.errors += queue.errors
+    return all
+  }
 
   /// Called after each batch that was received.
   public var onBatchEnd: (() -> Void)?
@@ -39,10 +43,8 @@ public final class DatagramSocket {
   private var handler: ((inout MutableSpan<UInt8>, PeerAddress) -> Void)?
   private var isClosed = false
 
-  // The queue: datagrams one behind the other in `bytes`, those before `head` are gone.
-  private var bytes: [UInt8] = []
-  private var queue: [simp_outgoing] = []
-  private var head = 0
+  private var arrivals = Counters()
+  private var queue = DatagramQueue()
   private var isBlocked = false
   private var isDirty = false
 
@@ -102,17 +104,17 @@ public final class DatagramSocket {
       let count = unsafe simp_udp_receive(poller.fd, loop.scratch.datagrams, &received)
       guard count > 0 else {
         // A report about something sent earlier. It says nothing about the next datagram.
-        if count != -EAGAIN { counters.errors += 1 }
+        if count != -EAGAIN { arrivals.errors += 1 }
         if count < 0 { return }
         continue
       }
       for index in 0..<Int(count) {
         let datagram = unsafe received![index]
         if unsafe datagram.truncated != 0 {
-          counters.oversized += 1
+          arrivals.oversized += 1
           continue
         }
-        counters.received += 1
+        arrivals.received += 1
         var span = unsafe UnsafeMutableBufferPointer(start: datagram.bytes, count: Int(datagram.count)).mutableSpan
         unsafe handler(&span, PeerAddress(datagram.from))
         if isClosed { return }
@@ -128,12 +130,9 @@ public final class DatagramSocket {
   public func send(_ datagram: Span<UInt8>, to address: PeerAddress) {
     assert(loop.isCurrent)
     guard !isClosed else { return }
-    if queue.count - head >= DatagramSocket.queueLimit { dropOldest() }
-    queue.append(
-      simp_outgoing(to: address.kernel, offset: UInt32(bytes.count), count: UInt32(datagram.count)))
-    bytes.append(copying: datagram)
+    queue.append(datagram, to: address)
     if isBlocked { return }
-    if queue.count - head >= SIMP_BATCH {
+    if queue.count >= SIMP_BATCH {
       flush()
     } else if !isDirty {
       isDirty = true
@@ -141,52 +140,19 @@ public final class DatagramSocket {
     }
   }
 
-  /// Datagrams that wait for the kernel.
-  public var pendingDatagrams: Int { queue.count - head }
+  /// Queues a copy of `datagram`, as `send(_: Span<UInt8>, to:)` does.
+  public func send(_ datagram: [UInt8], to address: PeerAddress) { send(datagram.span, to: address) }
 
-  /// Gives everything to the kernel now. What it does not take waits until it does, to a limit.
+  /// Datagrams that wait for the kernel.
+  public var pendingDatagrams: Int { queue.count }
+
+  /// Gives everything to the kernel now. What it does not take waits until it does, to a limit; then the oldest go.
   public func flush() {
     assert(loop.isCurrent)
     guard !isClosed else { return }
     let wasBlocked = isBlocked
-    isBlocked = false
-    while head < queue.count {
-      // SAFETY: offsets and counts of the entries lie within `bytes`; both arrays stay in place during the call.
-      let sent = unsafe queue.withUnsafeBufferPointer { queue in
-        unsafe simp_udp_send(
-          poller.fd, Int32(localAddress.family.rawValue), bytes, queue.baseAddress! + head, Int32(queue.count - head))
-      }
-      if sent > 0 {
-        head += Int(sent)
-        counters.sent += UInt64(sent)
-      } else if sent == -EAGAIN || sent == -ENOBUFS {
-        isBlocked = true
-        break
-      } else {
-        // The first of the batch is refused, or a report about an earlier one came in its place. It is gone like any
-        // datagram that a network lost.
-        head += 1
-        counters.errors += 1
-      }
-    }
-    if head == queue.count {
-      head = 0
-      queue.removeAll(keepingCapacity: true)
-      bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 20)
-    }
+    isBlocked = !queue.send(to: poller.fd, family: localAddress.family)
     if isBlocked != wasBlocked { updateWatch() }
-  }
-
-  private func dropOldest() {
-    head += 1
-    counters.dropped += 1
-    guard head >= DatagramSocket.queueLimit else { return }
-    // The places of those that are gone are taken back, once for each filling of the queue.
-    let start = queue[head].offset
-    bytes.removeSubrange(..<Int(start))
-    queue.removeSubrange(..<head)
-    for index in queue.indices { queue[index].offset -= start }
-    head = 0
   }
 
   /// Lets the payload byte at `offset`, modulo `sockets`, choose the socket among those that share this port, in the
@@ -208,9 +174,7 @@ public final class DatagramSocket {
     loop.unregister(self)
     handler = nil
     onBatchEnd = nil
-    queue = []
-    bytes = []
-    head = 0
+    queue.clear()
   }
 
   private func updateWatch() {
@@ -224,7 +188,7 @@ public final class DatagramSocket {
 extension DatagramSocket: PollOwner, TurnFlushed, LoopResource {
   func ready(_ events: Poller.Events) {
     if events.contains(.failed) {
-      if simp_take_socket_error(poller.fd) != 0 { counters.errors += 1 }
+      if simp_take_socket_error(poller.fd) != 0 { arrivals.errors += 1 }
       updateWatch()
       return
     }
