@@ -33,7 +33,8 @@ public struct IOError: Error, Sendable, Equatable {
     case ECONNREFUSED: "nobody listens there: is the server running, and is the port right?"
     case ETIMEDOUT: "no answer came: is the address right, and does a firewall stand in between?"
     case ENETUNREACH, EHOSTUNREACH: "there is no way to that address from here: check the network and the address"
-    case ENOENT: "there is no such file: check the path"
+    case ENODATA: "is the name spelled right, and does name resolution work on this machine?"
+    case ENOENT: "check that it exists and that the path is right"
     default: nil
     }
   }

@@ -43,6 +43,8 @@ public final class EventLoop: @unchecked Sendable {
   private var dirty: [any TurnFlushed] = []
   private var flushing: [any TurnFlushed] = []
   private var resources: [ObjectIdentifier: any LoopResource] = [:]
+  private var lookups: [UInt64: (Result<[PeerAddress], IOError>) -> Void] = [:]
+  private var lastLookup: UInt64 = 0
   private(set) var timers: TimerQueue!
   let scratch = ReadScratch()
 
@@ -168,6 +170,7 @@ public final class EventLoop: @unchecked Sendable {
     timers?.close()
     for hook in turnEnds { hook.remove() }
     dirty = []
+    lookups = [:]
     let unread = mailbox.withLock { box in
       box.isOpen = false
       box.isStopped = true
@@ -290,6 +293,17 @@ public final class EventLoop: @unchecked Sendable {
 
   func register(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = resource }
   func unregister(_ resource: any LoopResource) { resources[ObjectIdentifier(resource)] = nil }
+
+  /// Keeps the completion of a name lookup while a thread works on it; the number finds it again.
+  func enterLookup(_ completion: @escaping (Result<[PeerAddress], IOError>) -> Void) -> UInt64 {
+    lastLookup += 1
+    lookups[lastLookup] = completion
+    return lastLookup
+  }
+
+  func leaveLookup(_ number: UInt64) -> ((Result<[PeerAddress], IOError>) -> Void)? {
+    lookups.removeValue(forKey: number)
+  }
 }
 
 /// A hook of `EventLoop.addTurnEnd`.
