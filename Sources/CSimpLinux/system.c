@@ -80,6 +80,11 @@ const char *simp_error_text(int code) {
   return text ? text : "unknown error";
 }
 
+int simp_open_to_append(const char *path) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  return fd < 0 ? -errno : fd;
+}
+
 int simp_lock_file(const char *path, int64_t *holder) {
   *holder = 0;
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

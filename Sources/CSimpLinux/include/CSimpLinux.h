@@ -78,6 +78,8 @@ void simp_thread_detach(uint64_t thread);
 const char *simp_error_text(int code);
 
 // Files.
+/// Opens a file to append to, making it (mode 0600) if need be.
+int simp_open_to_append(const char *path);
 /// Opens (making it if need be) and locks a file. -EWOULDBLOCK when another process holds it; `*holder` is then the
 /// process id read from the file, 0 when none stands there. On success the own process id is written to the file.
 int simp_lock_file(const char *path, int64_t *holder);
