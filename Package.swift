@@ -53,7 +53,7 @@ let package = Package(
       name: "simp", dependencies: ["SimpConnection", "SimpToken", "SimpSupport"], swiftSettings: strict),
 
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
-    .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore"], swiftSettings: strict),
+    .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),
     .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),

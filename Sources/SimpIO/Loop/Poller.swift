@@ -62,6 +62,12 @@ final class Poller {
     }
   }
 
+  /// Tells the peer of a stream socket that no more bytes come.
+  ///
+  /// - Returns: false when there is no connection any more.
+  @discardableResult
+  func endOutput() -> Bool { simp_tcp_end_output(fd) == 0 }
+
   /// Ends watching and closes the descriptor. May be called twice.
   func close() {
     guard !isClosed else { return }

@@ -275,7 +275,7 @@ public final class Stream {
     }
     guard state == .closing, pendingBytes == 0 else { return }
     hasEndedOutput = true
-    if simp_tcp_end_output(poller.fd) != 0 || hasPeerEnded { finishClosing() }
+    if !poller.endOutput() || hasPeerEnded { finishClosing() }
   }
 
   private func finishClosing() {

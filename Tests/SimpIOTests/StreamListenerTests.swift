@@ -1,0 +1,88 @@
+import Glibc
+import SimpCore
+import Testing
+
+@testable import SimpIO
+
+@Suite struct StreamListenerTests {
+  @Test func aTakenPortIsNamedWithARemedy() throws {
+    let loop = try EventLoop()
+    defer { loop.close() }
+    let first = try StreamListener(loop: loop, address: .loopback(port: 0)) { _, _ in }
+    let address = first.localAddress
+    let error = #expect(throws: IOError.self) {
+      _ = try StreamListener(loop: loop, address: address) { _, _ in }
+    }
+    #expect(error?.isAddressInUse == true)
+    #expect(error?.description.contains("\(address)") == true)
+    #expect(error?.description.contains("choose another port") == true)
+    #expect(throws: IOError.self) { try StreamListener.checkFree(address) }
+    first.close()
+    first.close()
+    try StreamListener.checkFree(address)
+    _ = try StreamListener(loop: loop, address: address) { _, _ in }
+  }
+
+  @Test func sharedPortsAreSeenOnlyByTheCheck() throws {
+    let loop = try EventLoop()
+    defer { loop.close() }
+    let first = try StreamListener(loop: loop, address: .loopback(port: 0), reusePort: true) { _, _ in }
+    _ = try StreamListener(loop: loop, address: first.localAddress, reusePort: true) { _, _ in }
+    #expect(throws: IOError.self) { try StreamListener.checkFree(first.localAddress) }
+  }
+
+  @Test func anAddressOfNobodyIsRefused() throws {
+    let loop = try EventLoop()
+    defer { loop.close() }
+    let error = #expect(throws: IOError.self) {
+      // TEST-NET-1 of RFC 5737: no machine has it.
+      _ = try StreamListener(loop: loop, address: .v4(192, 0, 2, 1, port: 0)) { _, _ in }
+    }
+    #expect(error?.code == EADDRNOTAVAIL)
+  }
+
+  @Test func allIPv6AddressesTakeIPv4PeersAndShowThemSo() throws {
+    var peer: PeerAddress?
+    try withLoop { loop in
+      let listener = try StreamListener(loop: loop, address: .any(.v6, port: 0)) { _, address in
+        peer = address
+        loop.stop()
+      }
+      Stream.connect(loop: loop, to: .loopback(port: listener.localAddress.port), timeout: .seconds(5)) { _ in }
+    }
+    #expect(peer?.family == .v4)
+    #expect(peer?.host == "127.0.0.1")
+  }
+
+  @Test func itGoesOnAfterDescriptorsRanOut() async {
+    // In a process of its own: the limit would hit the other tests.
+    await #expect(processExitsWith: .success) {
+      var accepted: [Stream] = []
+      var failures: UInt64 = 0
+      try withLoop { loop in
+        var hoard: [Int32] = []
+        let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
+          accepted.append(stream)
+          loop.stop()
+        }
+        let retry = loop.makeTimer {
+          failures = listener.failedAccepts
+          for fd in hoard { close(fd) }
+        }
+        Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(10)) { _ in }
+        // The limit is hit between connecting and accepting.
+        var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+        let status = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        precondition(status == 0)
+        while true {
+          let fd = dup(2)
+          if fd < 0 { break }
+          hoard.append(fd)
+        }
+        retry.arm(at: loop.now + .milliseconds(150))
+      }
+      precondition(accepted.count == 1, "the connection was not taken later")
+      precondition(failures >= 1 && failures <= 3, "\(failures) failures: it is to rest between them")
+    }
+  }
+}
