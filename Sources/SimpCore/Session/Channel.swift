@@ -197,7 +197,7 @@ public final class Channel {
   /// When `expire` or `flush` is to be called next.
   func deadline(now: Instant) -> Instant {
     var next = min(outcomes.deadline ?? .never, escalationCheck ?? .never)
-    if path == .up || path == .down { next = min(next, received.deadline ?? .never) }
+    if path != .off { next = min(next, received.deadline ?? .never) }
     if path == .up { next = min(next, sent.deadline ?? .never) }
     if path == .probing, window.hasUDPWork { next = min(next, holdUntil) }
     return next

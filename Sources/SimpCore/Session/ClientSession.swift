@@ -63,6 +63,9 @@ public final class ClientSession {
   public var rtt: RTTEstimator { channel.rtt }
   public var counters: ChannelCounters { channel.snapshot() }
 
+  /// What is to be written to the connection, in order.
+  public func takeStream() -> [UInt8] { channel.takeStream() }
+
   /// What happened since the last call.
   public func takeEvents() -> [ClientEvent] {
     if state == .active {
@@ -241,7 +244,9 @@ public final class ClientSession {
     case .logout where header.flags.contains(.response): end(Refusal(.unspecified, "logged out"))
     case .pathChallenge where transport == .udp: prover.challenged(try TokenPayload.read(payload))
     case .pathResponse where transport == .udp: pathResponded(try TokenPayload.read(payload), now: now)
-    case .pathUp where transport == .tcp: events.append(.pathUp(observed: try PathUpPayload.read(payload)))
+    case .pathUp where transport == .tcp:
+      prover.confirmed(now: now)
+      events.append(.pathUp(observed: try PathUpPayload.read(payload)))
     case .probeRequest where transport == .tcp: prover.request(now: now)
     default:
       // A newer server's command: an answer needs none, a request gets a typed error.
@@ -308,6 +313,7 @@ public final class ClientSession {
     }
     if let datagrams = receipt.datagrams {
       try channel.receive(datagrams, byUDP: transport == .udp, now: now)
+      if transport == .udp { prover.confirmed(now: now) }
       for key in channel.takeAccepted() { markAccepted(key, .udp, now: now) }
     }
   }

@@ -10,6 +10,8 @@ struct PathProver {
   private var isRequested = false
   private var wentDown = Instant(nanoseconds: 0)
   private var lastKeepAlive = Instant(nanoseconds: 0)
+  /// The server showed that the path is proven to it as well.
+  private var isConfirmed = false
   /// The server's challenge that waits for its answer.
   private(set) var toAnswer: UInt64?
 
@@ -22,7 +24,16 @@ struct PathProver {
     wentDown = now
   }
 
+  /// PATH_UP came, or a receipt by UDP: the server has its proof. Until then challenges go on, for the answer to the
+  /// server's own challenge may be lost.
+  mutating func confirmed(now: Instant) {
+    if !isConfirmed { lastKeepAlive = now }
+    isConfirmed = true
+  }
+
   mutating func pathWentDown(now: Instant) {
+    isConfirmed = false
+    round = WireTimes.firstChallenges.count
     wentDown = now
     next = now
   }
@@ -45,14 +56,15 @@ struct PathProver {
   mutating func responded(_ token: UInt64, now: Instant) -> Bool {
     guard outstanding.contains(token) else { return false }
     outstanding.removeAll()
-    lastKeepAlive = now
     return true
   }
 
   func deadline(path: PathState, isBusy: Bool) -> Instant {
     guard started != nil else { return .never }
-    return path == .up && !isRequested ? lastKeepAlive + WireTimes.udpKeepAlive : next
+    return isSettled(path) ? lastKeepAlive + WireTimes.udpKeepAlive : next
   }
+
+  private func isSettled(_ path: PathState) -> Bool { path == .up && isConfirmed && !isRequested }
 
   enum Due {
     case keepAlive
@@ -62,7 +74,7 @@ struct PathProver {
   /// What to send now, nil when nothing is due.
   mutating func poll(now: Instant, path: PathState, isBusy: Bool) -> Due? {
     guard let started, deadline(path: path, isBusy: isBusy) <= now else { return nil }
-    if path == .up, !isRequested {
+    if isSettled(path) {
       lastKeepAlive = now
       return .keepAlive
     }
@@ -73,7 +85,7 @@ struct PathProver {
     if outstanding.count > 8 { outstanding.removeFirst() }
     round += 1
     if round < WireTimes.firstChallenges.count {
-      next = started + WireTimes.firstChallenges[round]
+      next = max(started + WireTimes.firstChallenges[round], now + .milliseconds(50))
     } else if now - wentDown < WireTimes.probeFast {
       next = now + WireTimes.probeEvery
     } else {

@@ -322,6 +322,9 @@ public final class ServerSession {
 
   // MARK: - Time and output
 
+  /// What is to be written to the connection, in order.
+  public func takeStream() -> [UInt8] { channel.takeStream() }
+
   public func deadline(now: Instant) -> Instant {
     switch state {
     case .ended: .never

@@ -15,7 +15,7 @@ extension Switchboard: ServerSessionOwner {
     }
   }
 
-  private func open(_ id: UInt64, user: String, login: Login, grant: SessionGrant?) {
+  private func open(_ id: UInt64, user: String, login: Login, grant: LoginGrant?) {
     guard let entry = entries[id], !entry.session.isEnded else { return }
     defer { ports.needsFlush(entry) }
     guard let grant = grant ?? grantWithoutStore(login) else {
@@ -51,9 +51,9 @@ extension Switchboard: ServerSessionOwner {
   }
 
   /// While the store is away an outbox that has its number may go on: it was given it before, and no other has it.
-  private func grantWithoutStore(_ login: Login) -> SessionGrant? {
+  private func grantWithoutStore(_ login: Login) -> LoginGrant? {
     guard login.deviceNumber > 0, login.deviceNumber < 1 << 24 else { return nil }
-    return SessionGrant(deviceNumber: login.deviceNumber, epoch: ports.nextEpoch())
+    return LoginGrant(deviceNumber: login.deviceNumber, epoch: ports.nextEpoch())
   }
 
   private func freeConnectionId() -> UInt64 {

@@ -12,7 +12,7 @@ final class Switchboard {
   let udpPort: UInt32
   unowned let ports: any SwitchboardPorts
   let log: Log
-  let counters: SwitchboardCounters
+  let counters: ServerCounters
 
   /// Every session of this reactor, logged in or not.
   private(set) var entries: [UInt64: SessionEntry] = [:]
@@ -26,7 +26,7 @@ final class Switchboard {
   ///   - udpPort: told to clients; 0: no UDP.
   init(
     reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, ports: any SwitchboardPorts, log: Log,
-    counters: SwitchboardCounters
+    counters: ServerCounters
   ) {
     self.reactor = reactor
     self.reactors = reactors

@@ -1,7 +1,7 @@
 internal import SimpCore
 
 /// What a login got from the store.
-struct SessionGrant: Hashable, Sendable {
+struct LoginGrant: Hashable, Sendable {
   var deviceNumber: UInt32
   var epoch: UInt64
 }
@@ -24,7 +24,7 @@ protocol SwitchboardPorts: AnyObject {
   func user(of token: String) -> Result<String, LoginFailure>
   /// Numbers the session; nil when the store is away. Called back on the reactor, at once or later.
   func openSession(
-    user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (SessionGrant?) -> Void)
+    user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void)
   /// Writes, rewrites or removes the endpoint of a device; fenced by epoch, repeated when the store comes back.
   func writeEndpoint(_ record: EndpointRecord)
   func removeEndpoint(_ record: EndpointRecord)

@@ -1,7 +1,7 @@
 internal import SimpSupport
 
-/// What the switchboards of one server count together.
-struct SwitchboardCounters: Sendable {
+/// What one server counts, all its reactors together.
+struct ServerCounters: Sendable {
   let logins: Counter
   let loginsRefused: Counter
   /// Messages handed to a recipient's session.
@@ -11,6 +11,8 @@ struct SwitchboardCounters: Sendable {
   let later: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
+  /// Datagrams that belong to no session here.
+  let strangers: Counter
 
   init(_ registry: CounterRegistry) {
     logins = registry.counter("simp_logins_total")
@@ -19,5 +21,6 @@ struct SwitchboardCounters: Sendable {
     delivered = registry.counter("simp_messages_delivered_total")
     later = registry.counter("simp_messages_later_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
+    strangers = registry.counter("simp_datagrams_strangers_total")
   }
 }

@@ -1,0 +1,248 @@
+internal import SimpCore
+internal import SimpIO
+internal import SimpRedis
+internal import SimpSupport
+internal import SimpToken
+
+/// One thread of the server: its loop, its UDP socket and TCP listener, its link to Redis, and the sessions it
+/// accepted. In a turn of the loop everything that arrived is taken in first; then each session that has something to
+/// say is flushed once, and the datagrams leave in batches.
+///
+/// `@unchecked Sendable`: after `init` everything is touched on the loop's thread only; other threads call `perform`.
+final class Reactor: @unchecked Sendable {
+  let loop: EventLoop
+  let number: UInt8
+  private let shared: ServerShared
+  private var board: Switchboard!
+  private var store: EndpointStore!
+  private var socket: DatagramSocket?
+  private var listener: StreamListener?
+  private var streams: [UInt64: Stream] = [:]
+  private var dirty: [SessionEntry] = []
+  private var deadlines = DeadlineHeap()
+  private var timer: LoopTimer!
+  private var notes: [[Note]]
+  private var streamsClosing = 0
+  private var isStopping = false
+  private var onStopped: (() -> Void)?
+
+  /// BOUND: bytes that a peer may leave unread on its TCP connection before the session is ended.
+  static let maximumPendingBytes = 1 << 20
+  /// Bytes of messages handed to a TCP connection at a time; receipts and control are not held back by it.
+  static let streamRoom = 128 << 10
+
+  init(number: UInt8, shared: ServerShared) throws(IOError) {
+    self.number = number
+    self.shared = shared
+    loop = try EventLoop()
+    notes = Array(repeating: [], count: shared.reactors)
+  }
+
+  /// Runs `body` on the reactor's thread.
+  func perform(_ body: @escaping @Sendable (Reactor) -> Void) {
+    loop.execute { body(self) }
+  }
+
+  // MARK: - Start
+
+  /// Opens the ports. On the loop.
+  ///
+  /// - Returns: the ports in force.
+  func open(tcp: PeerAddress, udp: PeerAddress, redis: RedisAddress) throws(IOError) -> (tcp: UInt16, udp: UInt16) {
+    let isShared = shared.reactors > 1
+    let socket = try DatagramSocket(loop: loop, bind: udp, reusePort: isShared)
+    self.socket = socket
+    board = Switchboard(
+      reactor: number, reactors: shared.reactors, node: shared.node, udpPort: UInt32(socket.localAddress.port),
+      ports: self, log: shared.log, counters: shared.counters)
+    store = EndpointStore(loop: loop, address: redis, node: shared.node, log: shared.log) { [unowned self] in
+      self.board.rewriteEndpoints()
+    }
+    timer = loop.makeTimer { [unowned self] in self.dueSessions() }
+    loop.addTurnEnd { [unowned self] in self.endTurn() }
+    socket.onReceive { [unowned self] datagram, address in self.receive(&datagram, from: address) }
+    let listener = try StreamListener(loop: loop, address: tcp, reusePort: isShared) { [unowned self] stream, peer in
+      self.accept(stream, from: peer)
+    }
+    self.listener = listener
+    return (listener.localAddress.port, socket.localAddress.port)
+  }
+
+  /// All reactors have opened: datagrams go to their owner, and Redis is asked.
+  ///
+  /// - Parameter onUp: called once on the loop, when Redis answers.
+  func begin(onUp: @escaping () -> Void) throws(IOError) {
+    if shared.reactors > 1, number == 0 { try socket?.steer(byAtOffset: 2, sockets: shared.reactors) }
+    store.start(onUp: onUp)
+    if number == 0 { store.directory.keepAlive() }
+  }
+
+  // MARK: - Input
+
+  private func accept(_ stream: Stream, from peer: PeerAddress) {
+    let entry = board.begin(now: loop.now)
+    let id = entry.session.id
+    streams[id] = stream
+    shared.log.debug("connection", ["session": id, "address": peer])
+    stream.onBytes = { [unowned self, unowned entry] bytes in
+      entry.session.receive(stream: bytes, now: self.loop.now)
+      self.needsFlush(entry)
+    }
+    stream.onClose = { [unowned self, unowned entry] _ in
+      entry.session.connectionClosed(now: self.loop.now)
+    }
+    stream.onDrain = { [unowned self, unowned entry] in self.needsFlush(entry) }
+    needsFlush(entry)
+  }
+
+  private func receive(_ datagram: inout MutableSpan<UInt8>, from address: PeerAddress) {
+    guard let header = DatagramHeader(reading: datagram.span),
+      let entry = board.entry(connectionId: header.connectionId)
+    else { return shared.counters.strangers.add() }
+    entry.session.receive(datagram: &datagram, from: address, now: loop.now)
+    needsFlush(entry)
+  }
+
+  // MARK: - Output
+
+  func needsFlush(_ entry: SessionEntry) {
+    guard !entry.isDirty else { return }
+    entry.isDirty = true
+    dirty.append(entry)
+  }
+
+  private func dueSessions() {
+    let now = loop.now
+    while let id = deadlines.popDue(now: now) {
+      guard let entry = board.entries[id] else { continue }
+      entry.scheduled = .never
+      needsFlush(entry)
+    }
+    armTimer()
+  }
+
+  private func endTurn() {
+    // Flushing a session may make another dirty: a few rounds settle that, the rest comes with the next turn.
+    var index = 0
+    while index < dirty.count {
+      let entry = dirty[index]
+      entry.isDirty = false
+      flush(entry)
+      index += 1
+    }
+    dirty.removeAll(keepingCapacity: true)
+    postNotes()
+    armTimer()
+    if isStopping, streams.isEmpty, streamsClosing == 0, store.isSettled { finishStopping() }
+  }
+
+  private func flush(_ entry: SessionEntry) {
+    let session = entry.session
+    guard let stream = streams[session.id], let socket else { return }
+    let now = loop.now
+    let room = max(0, Self.streamRoom - stream.pendingBytes)
+    session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
+    let bytes = session.takeStream()
+    if !bytes.isEmpty { stream.write(bytes) }
+    if stream.pendingBytes > Self.maximumPendingBytes, !session.isEnded {
+      shared.log.warn("session does not read", ["user": session.user, "session": session.id])
+      session.connectionClosed(now: now)
+    }
+    let deadline = session.deadline(now: now)
+    if deadline < entry.scheduled {
+      entry.scheduled = deadline
+      deadlines.insert(session.id, at: deadline)
+    }
+  }
+
+  private func armTimer() {
+    guard let first = deadlines.first else { return }
+    if !timer.isArmed || first < timer.deadline { timer.arm(at: first) }
+  }
+
+  private func postNotes() {
+    for index in notes.indices where !notes[index].isEmpty {
+      let batch = notes[index]
+      notes[index] = []
+      shared.all[index].perform { reactor in reactor.receive(batch) }
+    }
+  }
+
+  private func receive(_ batch: [Note]) {
+    let now = loop.now
+    for note in batch { board.receive(note, now: now) }
+  }
+
+  // MARK: - Stop
+
+  /// Tells clients, lets them have what is queued, removes their endpoints, and calls back on the loop.
+  func stop(_ refusal: Refusal, completion: @escaping @Sendable () -> Void) {
+    listener?.close()
+    listener = nil
+    onStopped = completion
+    isStopping = true
+    board.endAll(refusal, now: loop.now)
+    let deadline = loop.makeTimer { [unowned self] in self.finishStopping() }
+    deadline.arm(at: loop.now + .seconds(3))
+    loop.execute {}  // a turn, in case nothing else moves
+  }
+
+  private func finishStopping() {
+    guard let completion = onStopped else { return }
+    onStopped = nil
+    socket?.flush()
+    socket?.close()
+    let end = { [store] in
+      store?.link.stop()
+      completion()
+    }
+    if number == 0, store.link.isUp { store.directory.removeNode { _ in end() } } else { end() }
+  }
+}
+
+// MARK: - What the switchboard needs
+
+extension Reactor: SwitchboardPorts {
+  var now: Instant { loop.now }
+  var wallClockMilliseconds: UInt64 { EventLoop.wallClockMilliseconds }
+
+  func user(of token: String) -> Result<String, LoginFailure> {
+    do throws(TokenError) {
+      return .success(try Tokens.check(token, key: shared.key, now: EventLoop.wallClockSeconds).user)
+    } catch {
+      let code: ErrorCode =
+        switch error.code {
+        case .expired: .tokenExpired
+        case .badUser: .nameInvalid
+        default: .tokenInvalid
+        }
+      return .failure(LoginFailure(refusal: Refusal(code, error.description)))
+    }
+  }
+
+  func openSession(user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void) {
+    store.openSession(user: user, login: login, proposedEpoch: proposedEpoch, completion: completion)
+  }
+
+  func writeEndpoint(_ record: EndpointRecord) { store.write(record) }
+  func removeEndpoint(_ record: EndpointRecord) { store.remove(record) }
+
+  func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
+    AEADProtection(secret: secret, cipher: cipher, isServer: true)
+  }
+
+  func isKnown(cipher: UInt32) -> Bool { AEADProtection.isKnown(cipher) }
+  func randomBytes(_ count: Int) -> [UInt8] { RandomBytes.bytes(count) }
+  func random() -> UInt64 { RandomBytes.uint64() }
+  func nextEpoch() -> UInt64 { shared.nextEpoch() }
+  func post(_ note: Note, to reactor: UInt8) { notes[Int(reactor)].append(note) }
+
+  func sessionEnded(_ entry: SessionEntry) {
+    let id = entry.session.id
+    guard let stream = streams.removeValue(forKey: id) else { return }
+    let bytes = entry.session.takeStream()
+    if !bytes.isEmpty { stream.write(bytes) }
+    streamsClosing += 1
+    stream.closeAfterFlush(deadline: .seconds(2)) { [unowned self] in self.streamsClosing -= 1 }
+  }
+}

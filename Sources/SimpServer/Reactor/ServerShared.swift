@@ -1,0 +1,35 @@
+internal import SimpIO
+internal import SimpSupport
+internal import SimpToken
+internal import Synchronization
+
+/// What all reactors of one server share, none of it on the way of a datagram.
+final class ServerShared: Sendable {
+  let node: String
+  let reactors: Int
+  let key: TokenKey
+  let log: Log
+  let counters: ServerCounters
+  /// Never falls within a process; Redis raises it above what it has stored.
+  private let epoch = Mutex<UInt64>(0)
+  private let list = Mutex<[Reactor]>([])
+
+  init(node: String, reactors: Int, key: TokenKey, log: Log, counters: ServerCounters) {
+    self.node = node
+    self.reactors = reactors
+    self.key = key
+    self.log = log
+    self.counters = counters
+  }
+
+  /// The reactors by number. Set once, before any of them runs.
+  var all: [Reactor] { list.withLock { $0 } }
+  func set(_ reactors: [Reactor]) { list.withLock { $0 = reactors } }
+
+  func nextEpoch() -> UInt64 {
+    epoch.withLock { last in
+      last = max(EventLoop.wallClockSeconds << 20, last + 1)
+      return last
+    }
+  }
+}

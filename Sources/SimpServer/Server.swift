@@ -1,0 +1,197 @@
+internal import Glibc
+public import SimpCore
+public import SimpIO
+internal import SimpRedis
+public import SimpSupport
+internal import SimpToken
+
+/// A server: state directory, Redis, reactors. Created, started and stopped on a control loop, which does nothing else
+/// but wait for signals and look after the embedded Redis.
+///
+/// `@unchecked Sendable`: touched on the control loop only; reactors answer through `control.execute`.
+public final class Server: @unchecked Sendable {
+  /// Where it can be reached.
+  public struct Ready: Sendable {
+    public var tcp: PeerAddress
+    public var udp: PeerAddress
+    public var node: String
+    public var keyPath: String
+    public var isKeyNew: Bool
+  }
+
+  private let configuration: ServerConfiguration
+  private let log: Log
+  private let control: EventLoop
+  public let registry = CounterRegistry()
+  private let node: String
+  private var state: StateDirectory?
+  private var embedded: EmbeddedRedis?
+  private var probe: RedisLink?
+  private var reactors: [Reactor] = []
+  private var isStopping = false
+  /// Reactors that have not stopped yet, while the server stops.
+  private var running = 0
+  /// Reactors whose link to Redis has not come up yet, while the server starts.
+  private var starting = 0
+  private var onReady: (() -> Void)?
+
+  /// How long an external Redis may take to answer at the start.
+  static let redisPatience = Interval.seconds(5)
+
+  /// - Parameter control: a loop that the caller runs.
+  public init(_ configuration: ServerConfiguration, control: EventLoop, log: Log) {
+    self.configuration = configuration
+    self.control = control
+    self.log = log
+    node = RandomBytes.bytes(6).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+  }
+
+  // MARK: - Start
+
+  /// Starts; on the control loop, once.
+  ///
+  /// - Parameter completion: where it listens, or a sentence that says why it does not.
+  public func start(completion: @escaping (Result<Ready, ServerError>) -> Void) {
+    do throws(ServerError) {
+      try checkPorts()
+      state = try StateDirectory(path: configuration.stateDirectory)
+    } catch {
+      return completion(.failure(error))
+    }
+    openRedis { [unowned self] result in
+      switch result {
+      case .failure(let error): completion(.failure(error))
+      case .success(let address): self.openReactors(redis: address, completion: completion)
+      }
+    }
+  }
+
+  /// Binds both ports once without sharing them: reactors that share a port would not see that another program has it.
+  private func checkPorts() throws(ServerError) {
+    do throws(IOError) {
+      try StreamListener.checkFree(address(configuration.port))
+      try DatagramSocket.checkFree(address(configuration.udpPort))
+    } catch {
+      throw ServerError("\(error)")
+    }
+  }
+
+  private func address(_ port: UInt16) -> PeerAddress {
+    var address = configuration.listen
+    address.port = port
+    return address
+  }
+
+  private func openRedis(completion: @escaping (Result<RedisAddress, ServerError>) -> Void) {
+    switch configuration.redis {
+    case .embedded:
+      let embedded = EmbeddedRedis(loop: control, directory: configuration.stateDirectory) { [log] event in
+        log.info("embedded redis", ["event": "\(event)"])
+      }
+      self.embedded = embedded
+      embedded.start { result in completion(result.mapError { ServerError("\($0)") }) }
+    case .external(let text):
+      do throws(RedisError) {
+        probeRedis(try RedisAddress(parsing: text), completion: completion)
+      } catch {
+        completion(.failure(ServerError("--redis \(text): \(error)")))
+      }
+    }
+  }
+
+  /// A Redis that is not there at the start is a mistake to be told; one that goes away later is waited for.
+  private func probeRedis(
+    _ address: RedisAddress, completion: @escaping (Result<RedisAddress, ServerError>) -> Void
+  ) {
+    if !address.isOnThisMachine {
+      log.warn("redis is on another machine and spoken to in clear text", ["address": address])
+    }
+    let link = RedisLink(loop: control, address: address)
+    probe = link
+    let patience = control.makeTimer { [unowned self] in
+      let reason = link.lastError.map { "\($0)" } ?? "no answer"
+      self.endProbe()
+      completion(
+        .failure(
+          ServerError(
+            "Redis at \(address) does not answer: \(reason). Start it, name another with --redis HOST:PORT, or use "
+              + "--redis embedded")))
+    }
+    patience.arm(at: control.now + Self.redisPatience)
+    link.onUp = { [unowned self] in
+      patience.close()
+      // Not from inside the link's own call.
+      self.control.execute { [unowned self] in self.endProbe() }
+      completion(.success(address))
+    }
+    link.start()
+  }
+
+  private func endProbe() {
+    probe?.stop()
+    probe = nil
+  }
+
+  private func openReactors(redis: RedisAddress, completion: @escaping (Result<Ready, ServerError>) -> Void) {
+    guard let state else { preconditionFailure("reactors open after the state directory") }
+    let shared = ServerShared(
+      node: node, reactors: configuration.reactors, key: state.key, log: log, counters: ServerCounters(registry))
+    var tcp = address(configuration.port)
+    var udp = address(configuration.udpPort)
+    do throws(IOError) {
+      for number in 0..<configuration.reactors {
+        let reactor = try Reactor(number: UInt8(number), shared: shared)
+        reactors.append(reactor)
+        // Its thread does not run yet, so this one may touch it.
+        (tcp.port, udp.port) = try reactor.open(tcp: tcp, udp: udp, redis: redis)
+      }
+      shared.set(reactors)
+      let ready = Ready(tcp: tcp, udp: udp, node: node, keyPath: state.keyPath, isKeyNew: state.isKeyNew)
+      // A login before Redis answers would be refused: the server is ready when every reactor's link is up.
+      starting = reactors.count
+      onReady = { completion(.success(ready)) }
+      for reactor in reactors {
+        try reactor.begin { [self] in control.execute { [self] in reactorIsUp() } }
+      }
+    } catch {
+      for reactor in reactors { reactor.loop.close() }
+      reactors = []
+      return completion(.failure(ServerError("\(error)")))
+    }
+    for reactor in reactors { reactor.loop.startThread(name: "simp-reactor-\(reactor.number)") }
+  }
+
+  private func reactorIsUp() {
+    starting -= 1
+    guard starting == 0, let onReady else { return }
+    self.onReady = nil
+    onReady()
+  }
+
+  // MARK: - Stop
+
+  /// Tells every client, flushes, removes what Redis holds of this node, and stops the embedded Redis.
+  ///
+  /// - Parameter completion: called once on the control loop.
+  public func stop(completion: @escaping @Sendable () -> Void) {
+    guard !isStopping else { return }
+    isStopping = true
+    let refusal = Refusal(.shuttingDown, "the server is shutting down", retryAfterMilliseconds: 500)
+    running = reactors.count
+    let stopped: @Sendable () -> Void = { [self] in
+      control.execute { [self] in
+        running -= 1
+        if running == 0 { finishStopping(completion) }
+      }
+    }
+    if reactors.isEmpty { return finishStopping(completion) }
+    for reactor in reactors { reactor.perform { $0.stop(refusal, completion: stopped) } }
+  }
+
+  private func finishStopping(_ completion: @escaping @Sendable () -> Void) {
+    for reactor in reactors { reactor.loop.close() }
+    reactors = []
+    guard let embedded else { return completion() }
+    embedded.stop { completion() }
+  }
+}

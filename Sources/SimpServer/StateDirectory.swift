@@ -1,0 +1,50 @@
+internal import Glibc
+internal import SimpIO
+internal import SimpSupport
+internal import SimpToken
+
+/// The state directory of one server: made at the first start, held by a lock, with the signing key in it.
+struct StateDirectory {
+  let path: String
+  let lock: FileLock
+  let key: TokenKey
+  /// The key was made just now.
+  let isKeyNew: Bool
+
+  var keyPath: String { path + "/signing.key" }
+
+  /// - Throws: `ServerError` with what is wrong and the remedy: not writable, held by another server, key readable by
+  ///   others.
+  init(path: String) throws(ServerError) {
+    self.path = path
+    if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
+      throw ServerError("cannot make the state directory \(path): \(errorText()); name another with --state DIR")
+    }
+    guard unsafe access(path, W_OK | X_OK) == 0 else {
+      throw ServerError(
+        "the state directory \(path) is not writable: \(errorText()); give it to this user, or name another with "
+          + "--state DIR")
+    }
+    do throws(IOError) {
+      lock = try FileLock(path: path + "/lock")
+    } catch {
+      throw ServerError("\(error)")
+    }
+    let keyPath = path + "/signing.key"
+    isKeyNew = unsafe access(keyPath, F_OK) != 0
+    do throws(TokenError) {
+      key = isKeyNew ? try TokenKey.make(path: keyPath) : try TokenKey.load(path: keyPath)
+    } catch {
+      throw ServerError("\(error)")
+    }
+  }
+}
+
+/// Why a server does not start, as a sentence with the remedy.
+public struct ServerError: Error, Sendable, CustomStringConvertible {
+  public let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// The text of the present errno.
+private func errorText() -> String { SystemText.of(errno) }

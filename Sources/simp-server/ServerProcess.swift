@@ -1,0 +1,85 @@
+import Glibc
+import SimpCore
+import SimpIO
+import SimpServer
+import SimpSupport
+
+/// The server as a process: signals, the ready line, exit status.
+final class ServerProcess {
+  private let configuration: ServerConfiguration
+  private let log: Log
+
+  init(_ configuration: ServerConfiguration, log: Log) {
+    self.configuration = configuration
+    self.log = log
+  }
+
+  /// Runs until a signal, or until the start failed.
+  ///
+  /// - Returns: the exit status.
+  func run() -> Int32 {
+    do throws(IOError) {
+      return try serve()
+    } catch {
+      return fail("\(error)")
+    }
+  }
+
+  private func serve() throws(IOError) -> Int32 {
+    let loop = try EventLoop()
+    let server = Server(configuration, control: loop, log: log)
+    var status = ExitCode.ok
+    var stoppingSince: Instant?
+    let signals = try SignalSource(loop: loop, signals: [SIGTERM, SIGINT]) { [log] signal in
+      if let since = stoppingSince {
+        // One stop often arrives twice: from a terminal's process group, or from a wrapper that passes signals on.
+        guard loop.now - since > .seconds(1) else { return }
+        log.warn("stopped at once by a second signal", ["signal": signal])
+        exit(ExitCode.failed)
+      }
+      stoppingSince = loop.now
+      log.info("stopping", ["signal": signal])
+      server.stop { loop.stop() }
+    }
+    server.start { [self] result in
+      switch result {
+      case .success(let ready): announce(ready)
+      case .failure(let error):
+        status = fail("\(error)")
+        stoppingSince = loop.now
+        server.stop { loop.stop() }
+      }
+    }
+    loop.run()
+    signals.close()
+    loop.close()
+    if status == ExitCode.ok { log.info("stopped") }
+    return status
+  }
+
+  private func announce(_ ready: Server.Ready) {
+    let reach =
+      configuration.listen.isLoopback
+      ? "this machine only (--listen says otherwise)" : "other machines too, IN CLEAR TEXT (--insecure)"
+    if !configuration.listen.isLoopback {
+      log.warn("the control channel is clear text: tokens and keys can be read on the way")
+    }
+    if ready.isKeyNew { log.info("signing key made", ["path": ready.keyPath]) }
+    let redis =
+      switch configuration.redis {
+      case .embedded: "embedded"
+      case .external(let place): place
+      }
+    let line = "simp-server ready: TCP \(ready.tcp), UDP \(ready.udp), redis \(redis), node \(ready.node), for \(reach)"
+    do throws(OutputWriter.Failure) {
+      try OutputWriter.standardOutput.line(line)
+    } catch {
+      log.warn("the ready line could not be printed", ["reason": error])
+    }
+  }
+
+  private func fail(_ text: String) -> Int32 {
+    Terminal.say("simp-server: \(text)")
+    return ExitCode.failed
+  }
+}
