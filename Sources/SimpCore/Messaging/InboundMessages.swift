@@ -59,7 +59,7 @@ public final class InboundMessages {
   }
 
   /// The application took a message.
-  func markTaken(from user: String, device: UInt32, order: UInt64) {
+  public func markTaken(from user: String, device: UInt32, order: UInt64) {
     outstanding -= 1
     conversations[SenderDevice(user: user, device: device)]?.markTaken(order)
   }

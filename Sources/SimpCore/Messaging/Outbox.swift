@@ -77,7 +77,7 @@ public final class Outbox {
   ) throws(Full) -> (key: MessageKey, counter: UInt64) {
     guard Text.isUserName(user) else { throw .nameInvalid }
     guard content.isValidText else { throw .textInvalid }
-    guard content.size <= WireLimits.maximumPacketBytes - 512 else { throw .tooLarge }
+    guard content.size <= WireLimits.maximumContentBytes else { throw .tooLarge }
     guard entries.count < limitMessages else { throw .messages }
     guard bytes + content.size <= limitBytes else { throw .bytes }
     counter += 1
@@ -286,8 +286,8 @@ public final class Outbox {
 }
 
 extension MessageContent {
-  /// Bytes it takes, a little rounded up.
-  var size: Int {
+  /// Bytes it takes in an outbox and, a little rounded up, in a packet.
+  public var size: Int {
     var bytes = text.utf8.count + imageURL.utf8.count + custom.count + 64
     if let attachment { bytes += attachment.url.utf8.count + attachment.mime.utf8.count + attachment.sha256.count + 32 }
     return bytes

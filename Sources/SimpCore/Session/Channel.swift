@@ -23,6 +23,8 @@ public struct ChannelCounters: Hashable, Sendable {
   public var messagesEscalated: UInt64 = 0
   public var retransmissions: UInt64 = 0
   public var probeTimeouts: UInt64 = 0
+
+  public init() {}
 }
 
 /// The two channels of one session and what both ends do alike with them: packets out of the stream, datagrams sealed
@@ -272,6 +274,13 @@ public final class Channel {
       if path != .up, received.hasNews { receipt.datagrams = received.takeReceipt(now: now) }
       writeStream(.receipt, payload: receipt.append)
     } while !outcomes.isEmpty
+  }
+
+  /// Writes all outcomes that wait for their time.
+  func writeOutcomes(now: Instant) {
+    while !outcomes.isEmpty {
+      writeStream(.receipt, payload: Receipt(outcomes: outcomes.take(now: now)).append)
+    }
   }
 
   private func sendMessages(

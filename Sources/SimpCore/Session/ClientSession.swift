@@ -135,10 +135,19 @@ public final class ClientSession {
     }
   }
 
-  /// Says goodbye: the server ends the session when it has answered.
-  public func logout() {
+  /// Says goodbye: the server ends the session when it has answered. What the application took and no receipt said
+  /// yet goes before it, for nothing is read after a goodbye.
+  public func logout(now: Instant) {
     guard state == .active else { return }
+    channel.writeOutcomes(now: now)
     channel.writeStream(.logout, sequence: 4) { _ in }
+  }
+
+  /// The connection is gone. What is not finished is offered again in the next session, and no gap closes until then.
+  public func connectionClosed(now: Instant) {
+    state = .ended
+    outbox.sessionEnded()
+    inbound.standStill(now: now)
   }
 
   // MARK: - Time and output

@@ -11,6 +11,9 @@ public enum WireLimits {
   public static let maximumPacketBytesBeforeLogin = 4096
   /// Largest packet after login, in bytes, header included.
   public static let maximumPacketBytes = 262_144
+  /// Largest content of a message, in bytes as `MessageContent.size` counts: with names, numbers and what the server adds
+  /// the packet keeps its limit.
+  public static let maximumContentBytes = maximumPacketBytes - 512
   /// What the server may add to a message: from_user (66 bytes) and server_time (11 bytes), rounded up.
   public static let relayReserveBytes = 96
 
