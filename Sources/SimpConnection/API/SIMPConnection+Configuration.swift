@@ -1,0 +1,72 @@
+internal import SimpCore
+
+extension SIMPConnection {
+  /// How a connection behaves. The defaults are meant to be right.
+  public struct Configuration: Sendable {
+    /// When the sender of a message is told DELIVERED.
+    public enum Acknowledgement: Sendable {
+      /// When the message comes out of `messages`.
+      case automatic
+      /// When the application calls `acknowledge()` on it.
+      case manual
+    }
+
+    /// The port when the address names none.
+    public var defaultPort: UInt16 = 7467
+    /// Whether messages go by UDP where that works. Without, everything goes by TCP.
+    public var usesUDP = true
+    /// A session that only sends: it ends no other session of its user, and nothing comes to `messages`.
+    public var isSendOnly = false
+    /// Messages that may wait for a final receipt; then `post` and `send` throw `outboxFull`.
+    public var outboxMessages = 16_384
+    /// Bytes of them.
+    public var outboxBytes = 64 << 20
+    /// Messages that may wait for the application, at most 1024: the server is told, and holds back the rest.
+    public var bufferMessages = 1024
+    /// Bytes of them, at most 4 MiB.
+    public var bufferBytes = 4 << 20
+    /// How long `connected()` waits for the first session. Attempts go on beyond it until `close()`.
+    public var connectTimeout = Duration.seconds(10)
+    /// How long one address of the server may take to answer.
+    public var attemptTimeout = Duration.seconds(5)
+    /// Waits between attempts: a random time up to a bound that begins here, doubles each time up to the second value,
+    /// and begins anew after a session of 10 s.
+    public var reconnectDelays = (first: Duration.milliseconds(50), last: Duration.seconds(10))
+    /// How long a missing message of a sender is waited for, while connected, before later ones are shown.
+    public var gapTimeout = Duration.seconds(10)
+    /// How long `withConnection` waits at its end for open receipts.
+    public var drainTimeout = Duration.seconds(2)
+    /// Name and version of the program, for the server's log; at most 64 bytes.
+    public var software = ""
+    public var acknowledgement = Acknowledgement.automatic
+    /// Asked for a token before each login, instead of using the one given at the beginning: for tokens that expire.
+    public var tokenProvider: (@Sendable () async throws -> String)?
+    /// Loses and delays this connection's own datagrams, for tests; nil does nothing.
+    public var impairment: SIMPImpairment?
+
+    public init() {}
+
+    var room: (messages: UInt32, bytes: UInt64) {
+      (
+        UInt32(min(max(bufferMessages, 1), WireLimits.windowMessages)),
+        UInt64(min(max(bufferBytes, WireLimits.maximumPacketBytes), WireLimits.windowBytes))
+      )
+    }
+  }
+}
+
+extension Interval {
+  init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    let nanoseconds = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    self =
+      nanoseconds.overflow
+      ? .seconds(1 << 32)
+      : Interval(
+        nanoseconds: nanoseconds.partialValue + attoseconds / 1_000_000_000)
+  }
+}
+
+extension Duration {
+  init(_ interval: Interval) { self = .nanoseconds(interval.nanoseconds) }
+}

@@ -1,0 +1,83 @@
+/// What a login brought.
+public struct SIMPSession: Hashable, Sendable {
+  /// The user the server knows this connection as.
+  public let user: String
+  /// The number of this outbox among the user's devices.
+  public let deviceNumber: UInt32
+  /// The server's node, for logs.
+  public let node: String
+  /// How datagrams are sealed; nil when the session does without UDP.
+  public let cipher: String?
+}
+
+/// How a connection stands.
+public enum SIMPState: Hashable, Sendable {
+  /// An attempt is under way.
+  case connecting
+  /// Logged in: messages pass, by TCP at least.
+  case connected(SIMPSession)
+  /// Datagrams pass both ways; the server sees them come from `address`. The round-trip time is nil before the first
+  /// measurement.
+  case pathUp(address: String, rtt: Duration?)
+  /// Datagrams do not pass any more: everything goes by TCP until they do.
+  case pathDown
+  /// The connection was lost, or not made: the next attempt, the `attempt`th since the last good session, follows after
+  /// `delay`.
+  case reconnecting(attempt: Int, delay: Duration, reason: SIMPError)
+  /// Over for good: closed by this program (nil), or by an error.
+  case closed(SIMPError?)
+}
+
+/// How the UDP path of a session stands.
+public enum SIMPPath: String, Hashable, Sendable {
+  /// No session, or UDP is off.
+  case off
+  /// Not proven yet in this session.
+  case probing
+  case up
+  /// Its datagrams are not answered.
+  case down
+}
+
+/// What a connection counted since it was made, over all its sessions.
+public struct SIMPStatistics: Hashable, Sendable {
+  /// Transmissions of messages by UDP, retransmissions included.
+  public internal(set) var sentByUDP: UInt64 = 0
+  /// Transmissions of messages by TCP.
+  public internal(set) var sentByTCP: UInt64 = 0
+  /// Messages that went by TCP because UDP did not bring them through.
+  public internal(set) var escalated: UInt64 = 0
+  /// Transmissions beyond the first of a message in a session.
+  public internal(set) var retransmitted: UInt64 = 0
+
+  /// Messages with the final receipt DELIVERED or READ.
+  public internal(set) var delivered: UInt64 = 0
+  public internal(set) var stored: UInt64 = 0
+  /// REJECTED or EXPIRED.
+  public internal(set) var failed: UInt64 = 0
+  /// Messages that wait for a final receipt.
+  public internal(set) var unfinished = 0
+
+  /// Messages that came, each counted once.
+  public internal(set) var received: UInt64 = 0
+  /// Those of them that came by UDP first.
+  public internal(set) var receivedByUDP: UInt64 = 0
+  /// Copies of messages that had come before.
+  public internal(set) var duplicatesDropped: UInt64 = 0
+  /// Messages shown after later ones, for the wait for them was over.
+  public internal(set) var late: UInt64 = 0
+
+  public internal(set) var path = SIMPPath.off
+  /// Smoothed round-trip time by UDP, nil before the first measurement of the session.
+  public internal(set) var rtt: Duration?
+  public internal(set) var datagramsSent: UInt64 = 0
+  public internal(set) var datagramsReceived: UInt64 = 0
+  /// Sent and found lost.
+  public internal(set) var datagramsLost: UInt64 = 0
+  /// Received and dropped: wrong tag, received before, or malformed.
+  public internal(set) var datagramsRefused: UInt64 = 0
+  /// Dropped by the configured impairment, both ways.
+  public internal(set) var datagramsImpaired: UInt64 = 0
+  /// Sessions that began.
+  public internal(set) var logins: UInt64 = 0
+}

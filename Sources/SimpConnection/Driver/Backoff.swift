@@ -1,0 +1,33 @@
+internal import SimpCore
+
+/// How long to wait before the next attempt: full jitter, so that a thousand clients of a server that comes back do
+/// not come as one.
+struct Backoff {
+  private let first: Interval
+  private let last: Interval
+  /// Attempts that failed since the last good session.
+  private(set) var failures = 0
+  /// A session of this length is a good one.
+  static let goodSession = Interval.seconds(10)
+
+  init(first: Interval, last: Interval) {
+    self.first = max(first, .milliseconds(1))
+    self.last = max(last, first)
+  }
+
+  mutating func sessionLasted(_ interval: Interval) {
+    if interval >= Self.goodSession { failures = 0 }
+  }
+
+  /// - Parameters:
+  ///   - retryAfter: what the server asked for; the random wait is added to it.
+  ///   - random: 64 random bits.
+  mutating func next(retryAfter: Interval, random: UInt64) -> Interval {
+    var bound = first
+    for _ in 0..<min(failures, 40) where bound < last { bound = bound * 2 }
+    failures += 1
+    bound = min(bound, last)
+    let jitter = Int64(random % UInt64(bound.nanoseconds + 1))
+    return retryAfter + Interval(nanoseconds: jitter)
+  }
+}

@@ -1,0 +1,193 @@
+internal import SimpCore
+internal import SimpIO
+
+extension Driver {
+  /// Does what the session reports, and tells those who wait.
+  func handleEvents(now: Instant) {
+    while phase == .online, let session {
+      let events = session.takeEvents()
+      if events.isEmpty { return }
+      handle(events, of: session, now: now)
+    }
+  }
+
+  private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
+    var arrived: [SIMPMessage] = []
+    var finished = (messages: 0, bytes: 0)
+    // Handed over together: whoever waits is woken once for all of them.
+    defer {
+      if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
+      if finished.messages > 0 {
+        outgoing.update { $0.finish(messages: finished.messages, bytes: finished.bytes) }
+      }
+    }
+    for event in events {
+      switch event {
+      case .message(let message):
+        arrived.append(show(message))
+      case .accepted(let key, _):
+        open[key]?.receipt.move(to: .accepted)
+      case .later(let key, _):
+        open[key]?.receipt.move(to: .later)
+      case .finished(let key, let state, let code, let attempts, let transport):
+        guard let message = open.removeValue(forKey: key) else { continue }
+        finished.messages += 1
+        finished.bytes += message.bytes
+        let delivery = SIMPDelivery(
+          elapsed: Duration(now - message.posted), transport: SIMPTransport(transport), attempts: attempts)
+        finish(message.receipt, state, code, delivery)
+      case .loggedIn(let reply):
+        loggedIn(reply, now: now)
+      case .ended(let refusal):
+        // Messages that came before it are shown only if the session goes on: nobody could be told that they were.
+        return ended(refusal, now: now)
+      case .failed(let reason):
+        return lost(SIMPError(.connectionLost, reason), now: now)
+      case .pathUp(let observed):
+        observedAddress = observed
+        isPathShown = false
+      case .pathDown:
+        isPathShown = false
+        board.show(.pathDown)
+      case .pong(let token, _):
+        guard let ping = pings.removeValue(forKey: token) else { continue }
+        ping.answer.update { $0 = .success(Duration(now - ping.sent)) }
+      }
+    }
+  }
+
+  private func show(_ message: IncomingMessage) -> SIMPMessage {
+    tally.received += 1
+    if message.transport == .udp { tally.receivedByUDP += 1 }
+    switch configuration.acknowledgement {
+    case .automatic:
+      return SIMPMessage(message, acknowledgement: nil)
+    case .manual:
+      let taken = TakenMessage(from: message.from, device: message.device, order: message.order)
+      return SIMPMessage(message, acknowledgement: Acknowledgement(taken, driver: self))
+    }
+  }
+
+  private func finish(_ receipt: SIMPReceipt, _ state: MessageState, _ code: ErrorCode, _ delivery: SIMPDelivery) {
+    switch state {
+    case .delivered, .read:
+      tally.delivered += 1
+      receipt.move(to: state == .read ? .read : .delivered, outcome: .success(delivery))
+    case .stored:
+      tally.stored += 1
+      receipt.move(to: .stored, outcome: .success(delivery))
+    case .expired:
+      tally.failed += 1
+      receipt.move(to: .expired, outcome: .failure(SIMPError(.expired, "the message's time ran out")))
+    case .rejected, .unspecified, .accepted, .later:
+      tally.failed += 1
+      receipt.move(to: .rejected, outcome: .failure(SIMPError(.rejected, "the server refuses it: \(code.words)")))
+    }
+  }
+
+  private func loggedIn(_ reply: LoginReply, now: Instant) {
+    tally.logins += 1
+    sessionBegan = now
+    for (key, message) in open { message.receipt.identify(outbox.messageId(of: key)) }
+    startUDP(reply, now: now)
+    let cipher: String? =
+      switch (socket, reply.cipher) {
+      case (nil, _): nil
+      case (_, AEADProtection.aes128GCM): "AES-128-GCM"
+      case (_, _): "ChaCha20-Poly1305"
+      }
+    let session = SIMPSession(user: reply.user, deviceNumber: reply.deviceNumber, node: reply.node, cipher: cipher)
+    board.show(.connected(session))
+    standing.update { standing in
+      standing.hasLoggedIn = true
+      standing.lastFailure = nil
+    }
+  }
+
+  /// The server refused the login, or ended the session.
+  private func ended(_ refusal: Refusal, now: Instant) {
+    if isClosing { return end(nil) }
+    let hadSession = sessionBegan != nil
+    let retryAfter = Interval.milliseconds(Int64(refusal.retryAfterMilliseconds))
+    let error = SIMPError(refusal, hadSession: hadSession)
+    switch refusal.code {
+    case .replaced:
+      end(error)
+    case .shuttingDown, .unavailable:
+      lost(error, retryAfter: retryAfter, now: now)
+    case .tokenExpired where hadSession && configuration.tokenProvider != nil:
+      lost(error, retryAfter: retryAfter, now: now)
+    default:
+      if retryAfter > .zero { lost(error, retryAfter: retryAfter, now: now) } else { end(error) }
+    }
+  }
+
+  /// Tells that the path is up when both ends know it: the server's word brings the address, datagrams the rest.
+  func showPath() {
+    guard !isPathShown, let session, session.path == .up, let observedAddress else { return }
+    isPathShown = true
+    board.show(.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) }))
+  }
+
+  /// Asks for an answer, which comes as `pong`.
+  func ping(_ transport: SIMPTransport, answer: Watched<Result<Duration, SIMPError>?>) {
+    let now = thread.loop.now
+    guard phase == .online, let session, session.isActive else {
+      return answer.update { $0 = .failure(SIMPError(.connectionLost, "there is no session at present")) }
+    }
+    if transport == .udp, session.path != .up {
+      return answer.update { $0 = .failure(SIMPError(.noPath, "datagrams do not pass at present")) }
+    }
+    var token = RandomBytes.uint64()
+    while token == 0 || pings[token] != nil { token = RandomBytes.uint64() }
+    // BOUND: a caller that does not wait for its answers loses the oldest.
+    if pings.count >= 64, let oldest = pings.min(by: { $0.value.sent < $1.value.sent })?.key {
+      pings.removeValue(forKey: oldest)?.answer.update { $0 = .failure(SIMPError(.timedOut, "no answer came")) }
+    }
+    pings[token] = OpenPing(sent: now, answer: answer)
+    session.ping(token, via: transport == .udp ? .udp : .tcp, now: now) { datagram, address in
+      socket?.send(datagram, to: address)
+    }
+    markDirty()
+  }
+}
+
+extension SIMPError {
+  init(_ refusal: Refusal, hadSession: Bool) {
+    let code: Code =
+      switch refusal.code {
+      case .tokenInvalid: .tokenInvalid
+      case .tokenExpired: .tokenExpired
+      case .replaced: .replaced
+      case .shuttingDown, .unavailable: .unavailable
+      default: .refused
+      }
+    let what = hadSession ? "the server ended the session" : "the server refused the login"
+    let why = refusal.text.isEmpty ? refusal.code.words : refusal.text
+    self.init(
+      code, "\(what): \(why)",
+      retryAfter: refusal.retryAfterMilliseconds > 0 ? .milliseconds(refusal.retryAfterMilliseconds) : nil)
+  }
+}
+
+extension ErrorCode {
+  /// The code for a person.
+  var words: String {
+    switch self {
+    case .malformed: "it is malformed"
+    case .nameInvalid: "a user name is outside [A-Za-z0-9._@-]{1,64}"
+    case .tooLarge: "it is too large"
+    case .textInvalid: "a text is not UTF-8, or holds U+0000"
+    case .fieldForbidden: "a field is set that only the server may set"
+    case .deviceMismatch: "its number belongs to another device"
+    case .outsideWindow: "too many earlier messages have no final receipt"
+    case .sendOnly: "the session only sends"
+    case .unavailable: "the server cannot serve at present"
+    case .shuttingDown: "the server is going down"
+    case .replaced: "the same user logged in elsewhere"
+    case .tokenInvalid: "the token is not valid here"
+    case .tokenExpired: "the token's time is over"
+    default: "code \(rawValue)"
+    }
+  }
+}

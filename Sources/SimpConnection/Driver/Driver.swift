@@ -1,0 +1,239 @@
+internal import SimpCore
+internal import SimpIO
+internal import Synchronization
+
+/// One connection's work on the I/O thread: sockets, session, outbox, timers, attempts.
+///
+/// `@unchecked Sendable`: callers of other threads touch `outgoing`, `inbox`, `board`, `standing`, `published` and
+/// `isScheduled`, each of them a lock or an atomic, and the constants. Everything under "On the loop" belongs to the
+/// loop's thread; it is reached by `schedule` and `execute` only.
+final class Driver: @unchecked Sendable {
+  /// What `connected` and `close` wait for.
+  struct Standing {
+    var hasStarted = false
+    var hasLoggedIn = false
+    var lastFailure: SIMPError?
+    /// Set once, at the end: the error, or nil when this program closed the connection.
+    var end: SIMPError??
+  }
+
+  let thread: IOThread
+  let configuration: SIMPConnection.Configuration
+  let server: ServerName
+  let token: String
+
+  let outgoing = Watched(Outgoing())
+  let inbox = Watched(Inbox())
+  let standing = Watched(Standing())
+  let board = StateBoard()
+  let published = Mutex(SIMPStatistics())
+  private let isScheduled = Atomic(false)
+
+  // MARK: On the loop
+
+  enum Phase { case idle, waiting, preparing, online, over }
+
+  struct OpenMessage {
+    var receipt: SIMPReceipt
+    var posted: Instant
+    var bytes: Int
+  }
+
+  struct OpenPing {
+    var sent: Instant
+    var answer: Watched<Result<Duration, SIMPError>?>
+  }
+
+  var phase = Phase.idle
+  let outbox: Outbox
+  let inbound: InboundMessages
+  var open: [MessageKey: OpenMessage] = [:]
+  var pings: [UInt64: OpenPing] = [:]
+  var stream: Stream?
+  var socket: ImpairedSocket?
+  var session: ClientSession?
+  var impairment: SIMPImpairment?
+  var backoff: Backoff
+  /// Tells late answers of an earlier attempt from those of the present one.
+  var attempt: UInt64 = 0
+  var sessionBegan: Instant?
+  var isClosing = false
+  /// In phase `waiting` the next attempt, in `preparing` its end, while closing the end of patience.
+  var due = Instant.never
+  var observedAddress: String?
+  var isPathShown = false
+  var tally = Tally()
+  private var timer: LoopTimer?
+  private var isDirty = false
+
+  init(
+    thread: IOThread, server: ServerName, token: String, configuration: SIMPConnection.Configuration
+  ) {
+    self.thread = thread
+    self.server = server
+    self.token = token
+    self.configuration = configuration
+    impairment = configuration.impairment
+    backoff = Backoff(
+      first: Interval(configuration.reconnectDelays.first), last: Interval(configuration.reconnectDelays.last))
+    var id = RandomBytes.uint64()
+    while id == 0 { id = RandomBytes.uint64() }
+    // The limits are kept by `Outgoing`.
+    outbox = Outbox(id: id, limitMessages: .max, limitBytes: .max)
+    inbound = InboundMessages(
+      gapTimeout: Interval(configuration.gapTimeout), roomMessages: Int(configuration.room.messages))
+    if configuration.isSendOnly { inbox.update { $0.finish(nil) } }
+  }
+
+  // MARK: - From any thread
+
+  /// Has `turn` called at the end of the loop's present or next turn. Many calls cost one wake-up.
+  func schedule() {
+    // Cleared by `turn` before it looks at what was left for it: what is left later schedules again.
+    guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    thread.loop.execute { self.markDirty() }
+  }
+
+  func execute(_ body: @escaping @Sendable (Driver) -> Void) { thread.loop.execute { body(self) } }
+
+  func acknowledge(_ message: TakenMessage) {
+    inbox.change { $0.acknowledge(message) }
+    schedule()
+  }
+
+  // MARK: - On the loop
+
+  func markDirty() {
+    thread.loop.preconditionCurrent()
+    guard !isDirty, phase != .over else { return }
+    isDirty = true
+    thread.markDirty(self)
+  }
+
+  /// The one place where a connection's work of a turn is done and flushed.
+  func turn(now: Instant) {
+    isDirty = false
+    isScheduled.store(false, ordering: .sequentiallyConsistent)
+    takeAcknowledgements(now: now)
+    takeLetters(now: now)
+    switch phase {
+    case .over: return
+    case .idle: break
+    case .waiting: if due <= now { beginAttempt(now: now) }
+    case .preparing: if due <= now { attemptTimedOut(now: now) }
+    case .online:
+      if due <= now { return end(nil) }
+      work(now: now)
+    }
+    if phase != .over {
+      arm(now: now)
+      publish()
+    }
+  }
+
+  private func work(now: Instant) {
+    handleEvents(now: now)
+    guard let session, let stream else { return }
+    let streamRoom = max(0, Self.streamQueueBytes - stream.pendingBytes)
+    session.flush(now: now, streamRoom: streamRoom) { datagram, address in socket?.send(datagram, to: address) }
+    stream.write(session.channel.takeStream())
+    handleEvents(now: now)
+    showPath()
+  }
+
+  /// BOUND: bytes that wait in the stream's queue before messages wait in the window instead.
+  private static let streamQueueBytes = 256 * 1024
+
+  private func arm(now: Instant) {
+    var next = due
+    if phase == .online, let session { next = min(next, session.deadline(now: now)) }
+    if timer == nil { timer = thread.loop.makeTimer { [unowned self] in markDirty() } }
+    if next == .never { timer?.disarm() } else { timer?.arm(at: next) }
+  }
+
+  private func takeAcknowledgements(now: Instant) {
+    for message in inbox.change({ $0.drainTaken() }) {
+      inbound.markTaken(from: message.from, device: message.device, order: message.order)
+      // Without a session nothing is lost: the message is offered again, known, and receipted then.
+      session?.acknowledge(from: message.from, device: message.device, order: message.order, now: now)
+    }
+  }
+
+  private func takeLetters(now: Instant) {
+    let letters = outgoing.change { $0.takeLetters() }
+    guard !letters.isEmpty else { return }
+    var isAwaited = false
+    for letter in letters {
+      do throws(Outbox.Full) {
+        let key = try outbox.append(letter.content, to: letter.user, now: letter.posted).key
+        open[key] = OpenMessage(receipt: letter.receipt, posted: letter.posted, bytes: letter.content.size)
+        letter.receipt.identify(outbox.messageId(of: key))
+      } catch {
+        preconditionFailure("the outbox refuses what was checked before: \(error)")
+      }
+      if letter.isAwaited { isAwaited = true }
+    }
+    session?.wake(isAwaited: isAwaited)
+  }
+
+  // MARK: - The end
+
+  /// Ends everything for good.
+  ///
+  /// - Parameter error: nil when this program wanted it.
+  func end(_ error: SIMPError?) {
+    guard phase != .over else { return }
+    dropSession(now: thread.loop.now)
+    phase = .over
+    timer?.close()
+    timer = nil
+    let refusal = error ?? SIMPError(.closed, "the connection is closed")
+    let letters = outgoing.update { outgoing in
+      outgoing.refusal = refusal
+      outgoing.isOver = true
+      return outgoing.takeLetters()
+    }
+    for letter in letters { letter.receipt.abandon(refusal) }
+    for message in open.values { message.receipt.abandon(refusal) }
+    open = [:]
+    inbox.update { $0.finish(error) }
+    publish()
+    board.show(.closed(error))
+    standing.update { $0.end = .some(error) }
+  }
+
+  /// Says goodbye and ends; at once when there is nobody to say it to.
+  func close() {
+    guard phase != .over, !isClosing else { return }
+    isClosing = true
+    let now = thread.loop.now
+    guard phase == .online, let session, session.isActive else { return end(nil) }
+    takeAcknowledgements(now: now)
+    session.logout(now: now)
+    due = now + .seconds(2)
+    markDirty()
+  }
+
+  /// Closes what belongs to the present session or attempt.
+  func dropSession(now: Instant) {
+    attempt += 1
+    due = .never
+    if let session {
+      session.connectionClosed(now: now)
+      tally.add(session.counters)
+    }
+    if let socket { tally.impaired += socket.dropped }
+    session = nil
+    stream?.close()
+    stream = nil
+    socket?.close()
+    socket = nil
+    isPathShown = false
+    observedAddress = nil
+    let pings = pings
+    self.pings = [:]
+    for ping in pings.values {
+      ping.answer.update { $0 = .failure(SIMPError(.connectionLost, "the connection was lost before the answer")) }
+    }
+  }
+}
