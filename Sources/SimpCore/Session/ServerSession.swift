@@ -91,6 +91,9 @@ public final class ServerSession {
     if let protection { channel.startProbing(protection, connectionId: reply.connectionId, now: now) }
   }
 
+  /// Goes on with what came behind the login while it was under way.
+  public func continueReading(now: Instant) { readPackets(now: now) }
+
   /// The login is not good; the connection closes.
   public func refuse(_ refusal: Refusal, now: Instant) {
     guard state == .loggingIn else { return }
@@ -152,8 +155,16 @@ public final class ServerSession {
     guard state != .ended else { return }
     lastHeard = now
     channel.assembler.append(bytes)
+    // BOUND: while a login is under way what follows it waits, up to a full packet before login and some.
+    if state == .loggingIn, channel.assembler.bufferedBytes > 4 * WireLimits.maximumPacketBytesBeforeLogin {
+      return end(Refusal(.notLoggedIn, "too much was sent before the login was answered"), now: now)
+    }
+    readPackets(now: now)
+  }
+
+  private func readPackets(now: Instant) {
     do throws(WireError) {
-      while state != .ended, let packet = try channel.assembler.next() {
+      while state == .awaitingLogin || state == .active, let packet = try channel.assembler.next() {
         let header = try PacketHeader(reading: packet.span, limit: packet.count)
         let payload = packet.span.extracting(WireLimits.headerBytes..<packet.count)
         do throws(WireError) {
@@ -219,9 +230,6 @@ public final class ServerSession {
   private func handleBeforeLogin(_ header: PacketHeader, _ payload: Span<UInt8>, now: Instant) throws(WireError) {
     guard header.command == .login, !header.flags.contains(.response) else {
       return channel.writeError(Refusal(.notLoggedIn, "log in first"), to: header)
-    }
-    guard state == .awaitingLogin else {
-      return channel.writeError(Refusal(.malformed, "a login is under way"), to: header)
     }
     let login = try Login(reading: payload)
     state = .loggingIn

@@ -84,14 +84,15 @@ final class Reactor: @unchecked Sendable {
     let id = entry.session.id
     streams[id] = stream
     shared.log.debug("connection", ["session": id, "address": peer])
-    stream.onBytes = { [unowned self, unowned entry] bytes in
+    // The handlers hold the session while they run: it may end, and leave the switchboard, in the middle of one.
+    stream.onBytes = { [unowned self] bytes in
       entry.session.receive(stream: bytes, now: self.loop.now)
       self.needsFlush(entry)
     }
-    stream.onClose = { [unowned self, unowned entry] _ in
+    stream.onClose = { [unowned self] _ in
       entry.session.connectionClosed(now: self.loop.now)
     }
-    stream.onDrain = { [unowned self, unowned entry] in self.needsFlush(entry) }
+    stream.onDrain = { [unowned self] in self.needsFlush(entry) }
     needsFlush(entry)
   }
 

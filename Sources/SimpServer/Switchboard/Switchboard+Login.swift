@@ -48,6 +48,7 @@ extension Switchboard: ServerSessionOwner {
         "udp": cipher != nil, "software": login.software,
       ])
     enter(entry, connectionId: reply.connectionId)
+    entry.session.continueReading(now: ports.now)
   }
 
   /// While the store is away an outbox that has its number may go on: it was given it before, and no other has it.
