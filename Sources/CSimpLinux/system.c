@@ -75,6 +75,29 @@ int simp_thread_join(uint64_t thread) { return -pthread_join((pthread_t)thread, 
 
 void simp_thread_detach(uint64_t thread) { pthread_detach((pthread_t)thread); }
 
+struct simp_lock {
+  pthread_mutex_t mutex;
+};
+
+simp_lock *simp_lock_new(void) {
+  simp_lock *lock = malloc(sizeof *lock);
+  if (!lock || pthread_mutex_init(&lock->mutex, NULL) != 0) abort();
+  return lock;
+}
+
+void simp_lock_free(simp_lock *lock) {
+  pthread_mutex_destroy(&lock->mutex);
+  free(lock);
+}
+
+void simp_lock_take(simp_lock *lock) {
+  if (pthread_mutex_lock(&lock->mutex) != 0) abort();
+}
+
+void simp_lock_give(simp_lock *lock) {
+  if (pthread_mutex_unlock(&lock->mutex) != 0) abort();
+}
+
 const char *simp_error_text(int code) {
   const char *text = strerrordesc_np(code);
   return text ? text : "unknown error";

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct EventLoopTests {
   private final class Seen: Sendable {
-    let numbers = Mutex<[[Int]]>(Array(repeating: [], count: 4))
+    let numbers = Locked<[[Int]]>(Array(repeating: [], count: 4))
   }
 
   @Test func workFromManyThreadsRunsInTheOrderEachGaveIt() async throws {

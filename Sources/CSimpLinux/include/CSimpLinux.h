@@ -77,6 +77,13 @@ int simp_thread_join(uint64_t thread);
 void simp_thread_detach(uint64_t thread);
 const char *simp_error_text(int code);
 
+typedef struct simp_lock simp_lock;
+
+simp_lock *simp_lock_new(void);
+void simp_lock_free(simp_lock *lock);
+void simp_lock_take(simp_lock *lock);
+void simp_lock_give(simp_lock *lock);
+
 // Files.
 /// Opens a file to append to, making it (mode 0600) if need be.
 int simp_open_to_append(const char *path);

@@ -34,8 +34,8 @@ public final class EventLoop: @unchecked Sendable {
   let uv: UnsafeMutablePointer<uv_loop_t>
   private let wake: UnsafeMutablePointer<uv_async_t>
   private let beforeSleep: UnsafeMutablePointer<uv_prepare_t>
-  private let mailbox = Mutex(Mailbox())
-  private let lifecycle = Mutex(Lifecycle())
+  private let mailbox = Locked(Mailbox())
+  private let lifecycle = Locked(Lifecycle())
   private let owner = Atomic<UInt64>(0)
 
   // On the loop's thread only, from here.
