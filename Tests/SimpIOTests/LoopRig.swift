@@ -26,8 +26,7 @@ func withLoop(
 extension [UInt8] {
   init(copying span: Span<UInt8>) {
     self.init()
-    reserveCapacity(span.count)
-    for index in span.indices { append(span[index]) }
+    append(copying: span)
   }
 
   /// Reads `"0a 0b"`.
@@ -60,5 +59,12 @@ struct SeededRandom {
 
 /// The bytes at `offset` of an endless pattern in which no two nearby places look alike.
 func pattern(at offset: Int, count: Int) -> [UInt8] {
-  (offset..<offset + count).map { UInt8(truncatingIfNeeded: $0 ^ ($0 >> 8) &* 31) }
+  var bytes: [UInt8] = []
+  while bytes.count < count {
+    let start = (offset + bytes.count) % patternTable.count
+    bytes += patternTable[start..<min(start + count - bytes.count, patternTable.count)]
+  }
+  return bytes
 }
+
+private let patternTable = (0..<65521).map { UInt8(truncatingIfNeeded: $0 ^ ($0 >> 8) &* 31) }

@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func aSlowReaderHoldsTheWriterBackUntilItReadsOn() throws {
-    let total = 12 << 20
+    let total = 6 << 20
     var received = 0
     var isBroken = false
     var drained: [Int] = []
