@@ -3,7 +3,8 @@ struct ReceivedDatagrams {
   // BOUND: at most `maximumReceiptRanges` ranges; the lowest are forgotten, their messages are sent again and found
   // to be duplicates.
   private(set) var ranges: [ClosedRange<UInt64>] = []
-  // BOUND: at most `maximumAnsweredDatagrams` numbers, the lowest are forgotten.
+  // BOUND: at most `maximumAnsweredDatagrams` numbers. The lowest is forgotten together with all numbers up to it: a
+  // receipt must not say taken of what was refused.
   private var answered: [UInt64] = []
   private var largestArrival = Instant(nanoseconds: 0)
   /// Datagrams that want a receipt and have none.
@@ -30,10 +31,13 @@ struct ReceivedDatagrams {
   ///   - answered: not all of its messages were taken.
   mutating func insert(_ number: UInt64, eliciting: Bool, wanted: Bool, answered isAnswered: Bool, now: Instant) {
     let gap = add(number)
-    if ranges[0].upperBound == number { largestArrival = now }
+    if ranges.first?.upperBound == number { largestArrival = now }
     if isAnswered {
       answered.append(number)
-      if answered.count > WireLimits.maximumAnsweredDatagrams { answered.removeFirst() }
+      if answered.count > WireLimits.maximumAnsweredDatagrams, let lowest = answered.min() {
+        answered.removeAll { $0 == lowest }
+        forget(upTo: lowest)
+      }
     }
     guard eliciting else { return }
     unreceipted += 1
@@ -71,6 +75,11 @@ struct ReceivedDatagrams {
     }
     insertBelow(number)
     return true
+  }
+
+  private mutating func forget(upTo number: UInt64) {
+    ranges.removeAll { $0.upperBound <= number }
+    if let last = ranges.last, last.lowerBound <= number { ranges[ranges.count - 1] = number + 1...last.upperBound }
   }
 
   private mutating func insertBelow(_ number: UInt64) {

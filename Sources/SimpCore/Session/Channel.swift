@@ -153,20 +153,27 @@ public final class Channel {
   ) -> (eliciting: Bool, wanted: Bool, answered: Bool) {
     var content = (eliciting: false, wanted: false, answered: false)
     var offset = 0
-    do throws(WireError) {
-      while offset < plain.count {
-        let rest = plain.extracting(offset..<plain.count)
-        guard rest.count >= WireLimits.headerBytes else { throw .malformed }
-        let header = try PacketHeader(reading: rest, limit: rest.count)
-        let length = Int(header.length)
-        if header.command?.isEliciting ?? true { content.eliciting = true }
-        if header.flags.contains(.receiptWanted) { content.wanted = true }
-        if try !handle(header, rest.extracting(WireLimits.headerBytes..<length)) { content.answered = true }
-        offset += length
+    var isMalformed = false
+    while offset < plain.count {
+      let rest = plain.extracting(offset..<plain.count)
+      guard rest.count >= WireLimits.headerBytes, let header = try? PacketHeader(reading: rest, limit: rest.count)
+      else {
+        // The rest cannot be read. It arrived all the same, and sending it again would not mend it.
+        isMalformed = true
+        break
       }
-    } catch {
-      // The rest of the datagram cannot be read. It arrived all the same: sending it again would not mend it, so its
-      // messages are left to TCP.
+      let length = Int(header.length)
+      if header.command?.isEliciting ?? true { content.eliciting = true }
+      if header.flags.contains(.receiptWanted) { content.wanted = true }
+      do throws(WireError) {
+        if try !handle(header, rest.extracting(WireLimits.headerBytes..<length)) { content.answered = true }
+      } catch {
+        isMalformed = true
+      }
+      offset += length
+    }
+    if isMalformed {
+      // What was in it and is missed is left to TCP: the receipt says that not all was taken.
       counters.datagramsMalformed += 1
       content.answered = true
     }

@@ -84,8 +84,9 @@ public final class ServerSession {
     deviceNumber = reply.deviceNumber
     epoch = reply.sessionEpoch
     isSendOnly = login.sendOnly
-    roomMessages = min(Int(login.receiveMessages), WireLimits.windowMessages)
-    roomBytes = Int(min(login.receiveBytes, UInt64(WireLimits.windowBytes)))
+    roomMessages = WireLimits.windowMessages
+    roomBytes = WireLimits.windowBytes
+    setRoom(messages: login.receiveMessages, bytes: login.receiveBytes)
     channel.assembler.limit = WireLimits.maximumPacketBytes
     channel.writeStream(.login, flags: .response, sequence: loginSequence, payload: reply.append)
     if let protection { channel.startProbing(protection, connectionId: reply.connectionId, now: now) }
@@ -116,6 +117,12 @@ public final class ServerSession {
   private func finish(_ refusal: Refusal, now: Instant) {
     state = .ended
     owner.session(self, endedWith: refusal, now: now)
+  }
+
+  /// The client's word, up to what this server keeps for a session; 0 leaves it as it is.
+  private func setRoom(messages: UInt32, bytes: UInt64) {
+    if messages > 0 { roomMessages = min(Int(messages), WireLimits.windowMessages) }
+    if bytes > 0 { roomBytes = Int(min(bytes, UInt64(WireLimits.windowBytes))) }
   }
 
   // MARK: - Towards the client
@@ -171,7 +178,7 @@ public final class ServerSession {
           _ = try handle(header, payload, .tcp, now: now)
         } catch {
           // The frame was whole, only its payload is broken: the stream can be read on.
-          channel.writeError(Refusal(error.code, "\(error)"), to: header)
+          if !header.flags.contains(.response) { channel.writeError(Refusal(error.code, "\(error)"), to: header) }
           if state == .awaitingLogin { end(Refusal(error.code, "\(error)"), now: now) }
         }
       }
@@ -218,8 +225,9 @@ public final class ServerSession {
       if let source { paths.challenged(try TokenPayload.read(payload), from: source) }
     case .pathResponse where transport == .udp:
       if let source, paths.proves(try TokenPayload.read(payload), from: source) { pathProven(source, now: now) }
-    case .logout where transport == .tcp:
-      channel.writeStream(.logout, flags: .response, sequence: header.sequence) { _ in }
+    case .logout where transport == .tcp && !header.flags.contains(.response):
+      let token = try TokenPayload.read(payload)
+      channel.writeStream(.logout, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
       finish(Refusal(.unspecified, "logged out"), now: now)
     default:
       refuseUnknown(header, transport)
@@ -251,6 +259,8 @@ public final class ServerSession {
       verdict =
         if fields.deviceNumber != deviceNumber {
           .rejected(.deviceMismatch)
+        } else if payload.count > WireLimits.maximumMessagePayloadBytes {
+          .rejected(.tooLarge)
         } else if fields.order - fields.floor >= WireLimits.orderWindow {
           .rejected(.outsideWindow)
         } else {
@@ -283,8 +293,7 @@ public final class ServerSession {
 
   private func handleReceipt(_ payload: Span<UInt8>, _ transport: Transport, now: Instant) throws(WireError) {
     let receipt = try Receipt(reading: payload)
-    if receipt.roomMessages > 0 { roomMessages = min(Int(receipt.roomMessages), WireLimits.windowMessages) }
-    if receipt.roomBytes > 0 { roomBytes = Int(min(receipt.roomBytes, UInt64(WireLimits.windowBytes))) }
+    setRoom(messages: receipt.roomMessages, bytes: receipt.roomBytes)
     if let datagrams = receipt.datagrams {
       try channel.receive(datagrams, byUDP: transport == .udp, now: now)
       _ = channel.takeAccepted()

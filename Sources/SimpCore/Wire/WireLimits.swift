@@ -16,6 +16,8 @@ public enum WireLimits {
   public static let maximumContentBytes = maximumPacketBytes - 512
   /// What the server may add to a message: from_user (66 bytes) and server_time (11 bytes), rounded up.
   public static let relayReserveBytes = 96
+  /// Largest payload of a message that a client sends: relayed, it still fits a packet.
+  public static let maximumMessagePayloadBytes = maximumPacketBytes - headerBytes - relayReserveBytes
 
   /// Header of a datagram and tag at its end, in bytes.
   public static let datagramHeaderBytes = 16
