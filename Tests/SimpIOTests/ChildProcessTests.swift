@@ -24,7 +24,8 @@ import Testing
   @Test func itHasASessionOfItsOwnAndAnEmptyInput() throws {
     var ended: ChildProcess.Status?
     try withLoop { loop in
-      let child = try ChildProcess(loop: loop, program: "/bin/sh", arguments: ["-c", "cat; exec sleep 1000"]) { status in
+      let child = try ChildProcess(loop: loop, program: "/bin/sh", arguments: ["-c", "cat; exec sleep 1000"]) {
+        status in
         ended = status
         loop.stop()
       }

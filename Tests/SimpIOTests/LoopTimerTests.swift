@@ -90,7 +90,9 @@ import Testing
       var again: LoopTimer?
       again = loop.makeTimer {
         fired += 1
-        if fired < 3 { again?.arm(at: loop.now) } else { loop.stop() }
+        if fired < 3 { return again!.arm(at: loop.now) }
+        again?.close()
+        loop.stop()
       }
       again?.arm(at: loop.now)
       var once: LoopTimer?

@@ -33,7 +33,7 @@ public final class LoopTimer {
   /// The handler is not called until the timer is armed again.
   public func disarm() { deadline = .never }
 
-  /// Disarms for good and lets go of the handler. May be called twice.
+  /// Disarms for good and lets go of the handler, which often holds the one who holds the timer. May be called twice.
   public func close() {
     deadline = .never
     handler = nil
