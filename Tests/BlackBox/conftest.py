@@ -14,7 +14,10 @@ def server():
     with tempfile.TemporaryDirectory(prefix="simp-") as state:
         server = Server(state).start()
         yield server
-        status = server.stop()
+        try:
+            status = server.stop()
+        finally:
+            server.clean_up()
         assert status == 0, f"simp-server ended with {status}\n{server.program.text[-4000:]}"
 
 
@@ -24,8 +27,7 @@ def own_server():
     with tempfile.TemporaryDirectory(prefix="simp-") as state:
         server = Server(state).start()
         yield server
-        if server.program.process.poll() is None:
-            server.stop()
+        server.clean_up()
 
 
 @pytest.fixture

@@ -372,6 +372,8 @@ class Client:
                     self._settle(outgoing, outcome.state, outcome.retry_after_ms)
 
     def _settle(self, outgoing, state, retry_after_ms=0):
+        if outgoing.is_final and state not in FINAL:
+            return  # a receipt that was overtaken
         outgoing.states.append(state)
         if outgoing.is_final:
             outgoing.due = None

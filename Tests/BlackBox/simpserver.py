@@ -109,6 +109,17 @@ class Server:
     def stop(self, number=signal.SIGTERM):
         return self.program.stop(number)
 
+    def clean_up(self):
+        """Ends what a test left running, and the Redis of a server that was killed."""
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            self.redis("SHUTDOWN", "NOSAVE")
+        except (OSError, IndexError):
+            pass  # gone with the server, as it should be
+
     # -- Tokens
 
     @property

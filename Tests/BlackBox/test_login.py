@@ -136,7 +136,6 @@ def test_signatures(clients, names, server):
     (dict(protocol_min=2, protocol_max=9), ERROR_UNSUPPORTED_VERSION),
     (dict(protocol_min=0, protocol_max=0), ERROR_UNSUPPORTED_VERSION),
     (dict(outbox_id=0), ERROR_MALFORMED),
-    (dict(ciphers=[77]), ERROR_MALFORMED),
 ])
 def test_logins_that_cannot_be(clients, names, overrides, code):
     assert refusal(clients.new(*names("alice")), **overrides) == code
@@ -148,8 +147,10 @@ def test_a_client_of_the_future_gets_what_both_speak(clients, names):
     assert (reply.protocol, reply.features, reply.cipher) == (1, 0, 2)
 
 
-def test_no_cipher_named_means_aes(clients, names):
-    assert clients.new(*names("alice")).login(ciphers=[]).cipher == wire.AES_128_GCM
+@pytest.mark.parametrize("ciphers", [[], [77]])
+def test_without_a_cipher_in_common_there_is_no_udp(clients, names, ciphers):
+    reply = clients.new(*names("alice")).login(ciphers=ciphers)
+    assert (reply.cipher, reply.udp_port, reply.udp_secret, reply.connection_id) == (0, 0, b"", 0)
 
 
 @pytest.mark.parametrize("command, payload", [
