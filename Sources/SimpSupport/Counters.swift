@@ -14,7 +14,7 @@ public final class Counter: Sendable {
 /// The counters of a process by name. Look a counter up once and keep it: the look-up takes a lock, adding does not.
 public final class CounterRegistry: Sendable {
   /// Only grows; holds each counter under its own name.
-  private let counters = Mutex<[String: Counter]>([:])
+  private let counters = Guarded<[String: Counter]>([:])
 
   public init() {}
 

@@ -24,14 +24,14 @@ public final class Log: Sendable {
 
   private let threshold: Atomic<UInt8>
   /// Held while a line is written, so that lines stay whole.
-  private let sink: Mutex<@Sendable (String) -> Void>
+  private let sink: Guarded<@Sendable (String) -> Void>
 
   /// - Parameters:
   ///   - level: the least urgent one that is written.
   ///   - sink: gets each line with its newline, one at a time; standard error unless given.
   public init(level: Level = .info, sink: @escaping @Sendable (String) -> Void = Log.standardError) {
     threshold = Atomic(level.rawValue)
-    self.sink = Mutex(sink)
+    self.sink = Guarded(sink)
   }
 
   /// A log that drops everything.

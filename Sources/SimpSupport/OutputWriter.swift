@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// Writes a program's output to a file descriptor and never loses a byte silently: what cannot be written is thrown.
 /// Any thread may call; what is given in one call stays together.
@@ -25,7 +24,7 @@ public final class OutputWriter: Sendable {
 
   private let descriptor: Int32
   /// Held for a whole call: bytes of two calls never mix.
-  private let lock = Mutex(())
+  private let lock = Guarded(())
 
   /// - Parameter descriptor: stays the caller's; it is not closed.
   public init(descriptor: Int32) { self.descriptor = descriptor }

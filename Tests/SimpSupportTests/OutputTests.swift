@@ -11,7 +11,7 @@ import Testing
     let lines = (0..<20_000).map { "line \($0) of the text" }
     let reading = Task.detached { Self.readAll(reader) }
     for line in lines { try output.line(line) }
-    close(writer)
+    endOutput(writer)
     let text = await reading.value
     #expect(String(decoding: text, as: UTF8.self) == lines.map { $0 + "\n" }.joined())
     close(reader)
@@ -24,7 +24,7 @@ import Testing
     unsafe sigemptyset(&signals)
     unsafe sigaddset(&signals, SIGPIPE)
     unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
-    close(reader)
+    shutdown(writer, Int32(SHUT_RDWR))
     let failure = #expect(throws: OutputWriter.Failure.self) { try OutputWriter(descriptor: writer).line("x") }
     #expect(failure?.isClosed == true)
     #expect(failure?.code == EPIPE)
@@ -33,6 +33,7 @@ import Testing
     #expect(taken == SIGPIPE)
     unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     close(writer)
+    close(reader)
   }
 
   @Test func aFullDiskIsAnError() {
@@ -43,11 +44,18 @@ import Testing
     close(full)
   }
 
+  /// A pair of sockets, so that an end can be shut down: a program that another test starts just now may hold copies
+  /// of both descriptors, and closing ours would then mean nothing.
   private func makePipe() -> (reader: Int32, writer: Int32) {
     var ends: [Int32] = [0, 0]
-    let status = unsafe pipe(&ends)
+    let status = unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
     precondition(status == 0)
     return (ends[0], ends[1])
+  }
+
+  private func endOutput(_ writer: Int32) {
+    shutdown(writer, Int32(SHUT_WR))
+    close(writer)
   }
 
   private static func readAll(_ descriptor: Int32) -> [UInt8] {
