@@ -5,8 +5,9 @@ public enum RedisAddress: Hashable, Sendable {
   /// A socket in the file system.
   case unix(path: String)
 
-  /// The longest path a Unix socket can have on Linux. Bytes.
-  public static let maximumPathBytes = 107
+  /// The longest path of a Unix socket. Bytes. The kernel takes 107, but hiredis 0.14 leaves the byte behind those as it
+  /// was in memory, and so connects to another name.
+  public static let maximumPathBytes = 106
 
   /// Reads `HOST:PORT`, `HOST` (port 6379), `[::1]:6379`, `unix:PATH`, and before a host `USER:PASSWORD@` or
   /// `:PASSWORD@`. A leading `redis://` may stand there.

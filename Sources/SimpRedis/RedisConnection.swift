@@ -67,6 +67,8 @@ final class RedisConnection {
       throw error
     }
     self.handlers = handlers
+    // hiredis leaves its sockets open to programs started later.
+    _ = unsafe fcntl(context.pointee.c.fd, F_SETFD, FD_CLOEXEC)
     do throws(IOError) {
       watch = try DescriptorWatch(loop: loop, fd: unsafe context.pointee.c.fd) { [unowned self] readable, writable in
         self.ready(readable: readable, writable: writable)

@@ -19,7 +19,10 @@ final class DirectoryRig: @unchecked Sendable {
     try await rig.startAndWait()
   }
 
-  func close() async { await rig.close() }
+  func close() async {
+    await rig.run { _ in self.onLoop = nil }
+    await rig.close()
+  }
 
   func directory<Value: Sendable>(_ body: @escaping @Sendable (EndpointDirectory) -> Value) async -> Value {
     await rig.run { _ in body(self.onLoop) }

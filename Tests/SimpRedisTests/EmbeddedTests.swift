@@ -38,11 +38,8 @@ final class EmbeddedRig: @unchecked Sendable {
   }
 
   func abandon() async {
-    await rig.run { rig in
-      rig.link.stop()
-      self.onLoop.abandon()
-    }
-    rig.loop.close()
+    await rig.run { _ in self.onLoop.abandon() }
+    await close()
   }
 
   /// The server's process, also of an adopted one, which tells it after a while.
@@ -53,7 +50,10 @@ final class EmbeddedRig: @unchecked Sendable {
 
   func events() async -> [EmbeddedRedis.Event] { await rig.run { _ in self.happened } }
 
-  func close() async { await rig.close() }
+  func close() async {
+    await rig.run { _ in self.onLoop = nil }
+    await rig.close()
+  }
 }
 
 @Suite(.serialized) struct EmbeddedTests {
@@ -180,9 +180,9 @@ final class EmbeddedRig: @unchecked Sendable {
   }
 
   @Test func aPathThatIsTooLong() async throws {
-    // "/redis/redis.sock" has 17 bytes; 108 is one too many, 107 the most.
+    // "/redis/redis.sock" has 17 bytes; 107 is one too many, 106 the most.
     let directory = TemporaryDirectory()
-    let fill = 107 - 17 - directory.path.utf8.count - 1
+    let fill = 106 - 17 - directory.path.utf8.count - 1
     for (length, fits) in [(fill, true), (fill + 1, false)] {
       let deep = "\(directory.path)/" + String(repeating: "d", count: length)
       #expect(unsafe mkdir(deep, 0o700) == 0)

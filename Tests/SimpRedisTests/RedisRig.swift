@@ -21,9 +21,15 @@ final class RedisRig: @unchecked Sendable {
     loop.startThread(name: "redis-test")
   }
 
-  /// Stops the link and waits for the loop's end.
+  /// Stops the link, waits for the loop's end, and lets go of what may hold this rig.
   func close() async {
-    await run { rig in rig.link.stop() }
+    await run { rig in
+      rig.link.stop()
+      rig.link.onUp = nil
+      rig.link.onDown = nil
+      rig.link.onAttemptFailed = nil
+      rig.values = [:]
+    }
     loop.close()
   }
 
