@@ -44,13 +44,14 @@ let package = Package(
       name: "SimpServer", dependencies: ["SimpCore", "SimpIO", "SimpRedis", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
     .target(
+      name: "SimpTool", dependencies: ["SimpConnection", "SimpIO", "SimpToken", "SimpSupport"], swiftSettings: strict),
+    .target(
       name: "SimpBench", dependencies: ["SimpConnection", "SimpCore", "SimpIO", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
 
     .executableTarget(name: "simp-server", dependencies: ["SimpServer", "SimpSupport"], swiftSettings: strict),
     .executableTarget(name: "simp-bench", dependencies: ["SimpBench", "SimpSupport"], swiftSettings: strict),
-    .executableTarget(
-      name: "simp", dependencies: ["SimpConnection", "SimpToken", "SimpSupport"], swiftSettings: strict),
+    .executableTarget(name: "simp", dependencies: ["SimpTool", "SimpSupport"], swiftSettings: strict),
 
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),

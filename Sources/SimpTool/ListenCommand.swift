@@ -1,0 +1,64 @@
+internal import SimpConnection
+internal import SimpIO
+internal import SimpSupport
+
+/// `simp listen`.
+enum ListenCommand {
+  static let subcommand = Subcommand(
+    "listen", summary: "prints what comes for you",
+    flags: Access.flags + [
+      Flag("json", help: "an object a line instead of the text"),
+      Flag("count", short: "n", placeholder: "COUNT", help: "end after COUNT messages"),
+      Flag("timeout", placeholder: "TIME", help: "end after TIME; with -n, status 5 when fewer came"),
+      Flag("quiet", short: "q", help: "nothing about the connection on standard error"),
+      Flag("verbose", short: "v", help: "the connection's states on standard error"),
+    ],
+    notes: """
+      Not on a terminal it prints the text and a newline, nothing else. A message is receipted as delivered
+      once it is printed. A signal ends it with 0, or 130 (143) when -n is not reached.
+
+      examples: simp listen >> log.txt
+                simp listen --json -n 1 | jq .text
+      """
+  ) { settings, _ throws(UsageError) in
+    let access = try Access(settings)
+    let count = try settings.integer("count", in: 1...Int.max)
+    let timeout = try settings.duration("timeout")
+    let isJSON = try settings.isOn("json")
+    let session = Session(
+      access, sendsOnly: false, isQuiet: try settings.isOn("quiet"), isVerbose: try settings.isOn("verbose"),
+      acknowledgement: .manual)
+    let show: @Sendable (SIMPMessage) -> String =
+      isJSON ? MessageText.json : Terminal.standardOutputIsTerminal ? MessageText.terminal : MessageText.plain
+    return await session.run(endsBySignal: count == nil) { connection in
+      let output = Output()
+      return try await withThrowingTaskGroup(of: Int32.self) { group in
+        group.addTask { try await listen(connection, count: count, output: output, show) }
+        if let timeout {
+          group.addTask {
+            try await Task.sleep(for: timeout)
+            guard let count else { return ExitCode.ok }
+            Terminal.say("simp: fewer than \(count) messages within \(DurationText.describe(timeout))")
+            return ExitCode.timedOut
+          }
+        }
+        defer { group.cancelAll() }
+        return try await group.next() ?? ExitCode.ok
+      }
+    }
+  }
+
+  private static func listen(
+    _ connection: SIMPConnection, count: Int?, output: Output, _ show: (SIMPMessage) -> String
+  ) async throws(SIMPError) -> Int32 {
+    var left = count ?? .max
+    var messages = connection.messages.makeAsyncIterator()
+    while left > 0, let message = try await messages.next() {
+      // What was not printed is not receipted: it comes again, to the next one who listens.
+      guard output.line(show(message)) else { return ExitCode.failed }
+      message.acknowledge()
+      left -= 1
+    }
+    return ExitCode.ok
+  }
+}

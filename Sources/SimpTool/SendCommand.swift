@@ -1,0 +1,42 @@
+internal import SimpConnection
+internal import SimpIO
+internal import SimpSupport
+
+/// `simp send USER [TEXT]`.
+enum SendCommand {
+  static let subcommand = Subcommand(
+    "send", words: "USER [TEXT]", wordCount: 1...2, summary: "sends TEXT, or each line of standard input",
+    flags: Access.flags + [
+      Flag(
+        "timeout", placeholder: "TIME",
+        help: "give up that long after the last line (TEXT 30s, else 5m)"),
+      Flag("quiet", short: "q", help: "print only what went wrong"),
+      Flag("verbose", short: "v", help: "print each line's end, and the connection's states"),
+    ],
+    notes: """
+      Ends with 0 when every line is delivered, or stored for a recipient who is away. It connects anew by
+      itself meanwhile. Else it says which lines are not delivered, and ends with 6; 5 when the time was over,
+      130 when interrupted.
+
+      examples: simp send bob 'hello'
+                simp send bob < report.txt
+      """
+  ) { settings, words throws(UsageError) in
+    try UsageError.checkUser(words[0])
+    let access = try Access(settings)
+    let text = words.count > 1 ? words[1] : nil
+    let timeout = try settings.duration("timeout") ?? (text == nil ? .seconds(300) : .seconds(30))
+    let isVerbose = try settings.isOn("verbose")
+    let isQuiet = try settings.isOn("quiet")
+    return await Session(access, sendsOnly: true, isQuiet: isQuiet, isVerbose: isVerbose).run { connection in
+      let input = try text == nil ? StandardInput() : nil
+      let run = SendRun(
+        connection: connection, user: words[0], timeout: timeout,
+        showsEach: !isQuiet && (isVerbose || text != nil || Terminal.standardInputIsTerminal),
+        showsSum: !isQuiet && text == nil,
+        showsProgress: !isQuiet && !isVerbose && text == nil && Terminal.standardErrorIsTerminal
+          && !Terminal.standardInputIsTerminal)
+      return await run.run(text: text, input: input)
+    }
+  }
+}

@@ -1,0 +1,248 @@
+internal import SimpConnection
+internal import SimpIO
+internal import SimpSupport
+
+/// Sends lines and follows each to its final receipt.
+///
+/// Two tasks: one reads lines and posts them while there is room, the other awaits the receipts, oldest first.
+final class SendRun: Sendable {
+  // BOUND: lines under way, less than the outbox takes.
+  private static let maximumLines = 8192
+  private static let maximumBytes = 16 << 20
+
+  private struct State {
+    var ledger = SendLedger()
+    var open: [SendLedger.Open<SIMPReceipt>] = []
+    /// How many of `open` are done with; they are cut off in bulk.
+    var head = 0
+    var openBytes = 0
+    var hasReadAll = false
+    /// The end of the connection, which ends everything.
+    var end: SIMPError?
+    var isOver = false
+
+    var openCount: Int { open.count - head }
+    var hasRoom: Bool { openCount < maximumLines && openBytes < maximumBytes }
+  }
+
+  private enum Stop { case settled, timedOut, other }
+
+  private let connection: SIMPConnection
+  private let user: String
+  private let timeout: Duration
+  private let showsEach: Bool
+  private let showsSum: Bool
+  private let showsProgress: Bool
+  private let output = Output()
+  private let state = Locked(State())
+  private let room = Gate()
+  private let work = Gate()
+  private let lastLine = Gate()
+
+  init(
+    connection: SIMPConnection, user: String, timeout: Duration, showsEach: Bool, showsSum: Bool, showsProgress: Bool
+  ) {
+    self.connection = connection
+    self.user = user
+    self.timeout = timeout
+    self.showsEach = showsEach
+    self.showsSum = showsSum
+    self.showsProgress = showsProgress
+  }
+
+  /// - Parameters:
+  ///   - text: the one message to send; nil sends the lines of `input`.
+  /// - Returns: the exit status, after a sentence about what was not delivered.
+  func run(text: String?, input: StandardInput?) async -> Int32 {
+    let began = ContinuousClock.now
+    let stop = await withTaskGroup(of: Stop.self) { group in
+      group.addTask {
+        if let text { await self.post([.text(text)]) }
+        while let lines = await input?.next(), await self.post(lines) {}
+        self.state.withLock { $0.hasReadAll = true }
+        self.work.open()
+        self.lastLine.open()
+        return .other
+      }
+      group.addTask { await self.settle() }
+      group.addTask {
+        await self.lastLine.wait()
+        try? await Task.sleep(for: self.timeout)
+        return Task.isCancelled ? .other : .timedOut
+      }
+      if showsProgress { group.addTask { await self.showProgress() } }
+      var stop = Stop.other
+      while stop == .other, let next = await group.next() { stop = next }
+      group.cancelAll()
+      return stop
+    }
+    if showsProgress { Log.standardError("\r\u{1B}[K") }
+    return finish(stop, inputFailure: input?.failure, elapsed: ContinuousClock.now - began)
+  }
+
+  // MARK: - Sending
+
+  /// - Returns: false when nothing more can be sent.
+  @discardableResult
+  private func post(_ lines: [LineSplitter.Line]) async -> Bool {
+    for line in lines {
+      while !state.withLock({ $0.hasRoom || $0.isOver }) {
+        await room.wait()
+        if Task.isCancelled { return false }
+      }
+      let number = state.withLock { $0.ledger.read() }
+      switch line {
+      case .text(let text):
+        guard await post(text, line: number) else { return false }
+      case .unusable(let reason):
+        fail(number, reason)
+      }
+    }
+    return true
+  }
+
+  private func post(_ text: String, line: Int) async -> Bool {
+    while true {
+      do throws(SIMPError) {
+        let receipt = try connection.post(text, to: user)
+        state.withLock { state in
+          state.open.append(SendLedger.Open(line: line, bytes: text.utf8.count, receipt: receipt))
+          state.openBytes += text.utf8.count
+        }
+        work.open()
+        return true
+      } catch {
+        switch error.code {
+        case .outboxFull:
+          await room.wait()
+          if Task.isCancelled {
+            fail(line, "interrupted")
+            return false
+          }
+        case .invalidText, .tooLarge:
+          fail(line, error.message)
+          return true
+        default:
+          fail(line, error.message)
+          end(error)
+          return false
+        }
+      }
+    }
+  }
+
+  private func fail(_ line: Int, _ reason: String) {
+    state.withLock { $0.ledger.noteFailed(line, reason) }
+    if showsEach { Terminal.say("simp: line \(line) not sent: \(printable(reason))") }
+  }
+
+  // MARK: - Receipts
+
+  private func settle() async -> Stop {
+    while true {
+      let (next, isOver) = state.withLock { state -> (SendLedger.Open<SIMPReceipt>?, Bool) in
+        if state.head < state.open.count { return (state.open[state.head], false) }
+        return (nil, state.hasReadAll || state.isOver)
+      }
+      guard let next else {
+        if isOver { return .settled }
+        await work.wait()
+        if Task.isCancelled { return .other }
+        continue
+      }
+      guard await settle(next) else { return .settled }
+      state.withLock { state in
+        state.head += 1
+        state.openBytes -= next.bytes
+        if state.head >= 1024 {
+          state.open.removeSubrange(..<state.head)
+          state.head = 0
+        }
+      }
+      room.open()
+    }
+  }
+
+  /// - Returns: false when the connection, or this task, is over before the line's end is known.
+  private func settle(_ open: SendLedger.Open<SIMPReceipt>) async -> Bool {
+    do throws(SIMPError) {
+      note(try await open.receipt.delivered, of: open)
+      return true
+    } catch {
+      switch error.code {
+      case .stored: noteStored(open)
+      case .rejected, .expired: fail(open.line, error.message)
+      case .cancelled: return false
+      default:
+        end(error)
+        return false
+      }
+      return true
+    }
+  }
+
+  private func note(_ delivery: SIMPDelivery, of open: SendLedger.Open<SIMPReceipt>) {
+    state.withLock { $0.ledger.noteDelivered(byUDP: delivery.transport == .udp) }
+    guard showsEach else { return }
+    let attempts = delivery.attempts > 1 ? " in \(delivery.attempts) attempts" : ""
+    output.line(
+      "sent id=\(open.receipt.id) delivered \(DurationText.describe(delivery.elapsed)) "
+        + "via \(delivery.transport.rawValue)\(attempts)")
+  }
+
+  private func noteStored(_ open: SendLedger.Open<SIMPReceipt>) {
+    state.withLock { $0.ledger.noteStored() }
+    if showsEach { output.line("sent id=\(open.receipt.id) stored: \(user) gets it later") }
+  }
+
+  private func end(_ error: SIMPError) {
+    state.withLock { state in
+      state.end = state.end ?? error
+      state.isOver = true
+    }
+    room.open()
+    work.open()
+  }
+
+  // MARK: - The end
+
+  private func finish(_ stop: Stop, inputFailure: String?, elapsed: Duration) -> Int32 {
+    let (open, end) = state.withLock { state in (state.open[state.head...], state.end) }
+    let reason =
+      switch stop {
+      case .timedOut: "no receipt within \(DurationText.describe(timeout)) after the last line" + away(open)
+      case .settled: end?.message ?? "the connection is over"
+      case .other: "interrupted"
+      }
+    // The oldest open line is what was waited for; those behind it may be done.
+    for line in open {
+      switch line.receipt.state {
+      case .delivered, .read: state.withLock { $0.ledger.noteDelivered(byUDP: connection.statistics.path == .up) }
+      case .stored: state.withLock { $0.ledger.noteStored() }
+      default: state.withLock { $0.ledger.noteFailed(line.line, reason) }
+      }
+    }
+    let ledger = state.withLock { $0.ledger }
+    if showsSum { output.line("\(ledger.summary) in \(DurationText.describe(elapsed))") }
+    if let inputFailure { Terminal.say("simp: \(inputFailure)") }
+    guard !ledger.isGood else { return output.status(inputFailure == nil ? ExitCode.ok : ExitCode.failed) }
+    Terminal.say("simp: \(printable(ledger.complaint))")
+    if let end {
+      if let remedy = end.remedy { Terminal.say(remedy) }
+      return end.exitCode
+    }
+    return stop == .timedOut ? ExitCode.timedOut : ExitCode.notDelivered
+  }
+
+  private func away(_ open: ArraySlice<SendLedger.Open<SIMPReceipt>>) -> String {
+    open.contains { $0.receipt.state == .later } ? "; \(user) is not there, or has no room" : ""
+  }
+
+  private func showProgress() async -> Stop {
+    while (try? await Task.sleep(for: .milliseconds(500))) != nil {
+      let (ledger, open) = state.withLock { ($0.ledger, $0.openCount) }
+      Log.standardError("\r\u{1B}[K\(ledger.delivered) of \(ledger.lines) lines delivered, \(open) under way")
+    }
+    return .other
+  }
+}
