@@ -1,9 +1,10 @@
 import itertools
+import os
 import tempfile
 
 import pytest
 
-from simpserver import Clients, Server
+from simpserver import BIN, HOST, Clients, Program, Server
 
 _numbers = itertools.count(1)
 
@@ -40,6 +41,29 @@ def names():
 def clients(server):
     with Clients(server) as clients:
         yield clients
+
+
+@pytest.fixture
+def simp(server):
+    """Starts `simp`; text is its standard input."""
+    running = []
+
+    def start(user, *arguments, text=None, token=None, host=HOST):
+        environment = os.environ | {
+            "SIMP_SERVER": f"{host}:{server.port}", "SIMP_TOKEN": token or server.token(user)}
+        read, write = os.pipe()
+        program = Program([BIN / "simp", *arguments], stdin=read, env=environment)
+        os.close(read)
+        with os.fdopen(write, "w", encoding="utf-8") as pipe:
+            if text is not None:
+                pipe.write(text)
+        running.append(program)
+        return program
+
+    yield start
+    for each in running:
+        if each.process.poll() is None:
+            each.stop()
 
 
 @pytest.fixture(autouse=True)

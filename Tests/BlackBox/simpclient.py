@@ -415,3 +415,9 @@ def wait_all(clients, condition, timeout=10.0):
         for each in clients:
             each.pump(0.002)
     return value
+
+
+def finished(program, clients, timeout=30.0):
+    """Pumps the clients until the program has ended; its exit status."""
+    wait_all(clients, lambda: program.process.poll() is not None, timeout)
+    return program.finish()

@@ -153,6 +153,15 @@ class Server:
         }
 
 
+def until(condition, timeout=5.0):
+    """For what only Redis shows: polls until the condition gives something true."""
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.02)
+    return value
+
+
 class Clients:
     """Makes clients of one server and closes them at the end of a `with`."""
 

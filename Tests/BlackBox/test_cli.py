@@ -1,43 +1,12 @@
 """The command line client at one end, the Python client at the other."""
 
 import json
-import os
 import random
 
 import pytest
 
 from receipt_pb2 import DELIVERED
-from simpclient import wait_all
-from simpserver import BIN, HOST, Program
-
-
-@pytest.fixture
-def simp(server):
-    """Starts `simp`; text is its standard input."""
-    running = []
-
-    def start(user, *arguments, text=None, token=None):
-        environment = os.environ | {
-            "SIMP_SERVER": f"{HOST}:{server.port}", "SIMP_TOKEN": token or server.token(user)}
-        read, write = os.pipe()
-        program = Program([BIN / "simp", *arguments], stdin=read, env=environment)
-        os.close(read)
-        with os.fdopen(write, "w", encoding="utf-8") as pipe:
-            if text is not None:
-                pipe.write(text)
-        running.append(program)
-        return program
-
-    yield start
-    for each in running:
-        if each.process.poll() is None:
-            each.stop()
-
-
-def finished(program, clients, timeout=30.0):
-    """Pumps the clients until the program has ended; its exit status."""
-    wait_all(clients, lambda: program.process.poll() is not None, timeout)
-    return program.finish()
+from simpclient import finished, wait_all
 
 
 def test_simp_sends_a_line_to_python(simp, clients, names):

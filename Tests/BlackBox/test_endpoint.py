@@ -10,16 +10,7 @@ import pytest
 from receipt_pb2 import LATER
 from session_pb2 import ERROR_NOT_ONLINE, ERROR_SHUTTING_DOWN
 from simpclient import wait_all
-from simpserver import Clients, Server
-
-
-def until(condition, timeout=5.0):
-    """For what happens in Redis: polls until the condition gives something true."""
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "timed out"
-        time.sleep(0.02)
-    return value
+from simpserver import Clients, Server, until
 
 
 def test_the_endpoint_is_the_observed_address(server, clients, names):
