@@ -13,7 +13,7 @@ extension Driver {
     phase = .preparing
     // Each address has its own time; this one is for token and name server.
     due = now + Interval(configuration.attemptTimeout)
-    board.show(.connecting)
+    show(.connecting)
     guard let provider = configuration.tokenProvider else { return resolve(token) }
     let attempt = attempt
     Task {
@@ -46,7 +46,7 @@ extension Driver {
   }
 
   /// Tries one address after the other.
-  private func connect(to addresses: ArraySlice<PeerAddress>, token: String, last: IOError?) {
+  func connect(to addresses: ArraySlice<PeerAddress>, token: String, last: IOError?) {
     guard let address = addresses.first else {
       let reason = last.map { "\($0)" } ?? "\(server) has no address"
       return lost(SIMPError(.connectFailed, reason), now: thread.loop.now)
@@ -130,7 +130,7 @@ extension Driver {
     phase = .waiting
     due = now + delay
     standing.update { $0.lastFailure = reason }
-    board.show(.reconnecting(attempt: backoff.failures, delay: Duration(delay), reason: reason))
+    show(.reconnecting(attempt: backoff.failures, delay: Duration(delay), reason: reason))
     markDirty()
   }
 }

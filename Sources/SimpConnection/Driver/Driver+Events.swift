@@ -18,6 +18,8 @@ extension Driver {
     defer {
       if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
       if finished.messages > 0 {
+        // First: who waits for this looks at the counts next.
+        publish()
         outgoing.update { $0.finish(messages: finished.messages, bytes: finished.bytes) }
       }
     }
@@ -48,7 +50,7 @@ extension Driver {
         isPathShown = false
       case .pathDown:
         isPathShown = false
-        board.show(.pathDown)
+        show(.pathDown)
       case .pong(let token, _):
         guard let ping = pings.removeValue(forKey: token) else { continue }
         ping.answer.update { $0 = .success(Duration(now - ping.sent)) }
@@ -97,7 +99,7 @@ extension Driver {
       case (_, _): "ChaCha20-Poly1305"
       }
     let session = SIMPSession(user: reply.user, deviceNumber: reply.deviceNumber, node: reply.node, cipher: cipher)
-    board.show(.connected(session))
+    show(.connected(session))
     standing.update { standing in
       standing.hasLoggedIn = true
       standing.lastFailure = nil
@@ -126,7 +128,7 @@ extension Driver {
   func showPath() {
     guard !isPathShown, let session, session.path == .up, let observedAddress else { return }
     isPathShown = true
-    board.show(.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) }))
+    show(.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) }))
   }
 
   /// Asks for an answer, which comes as `pong`.

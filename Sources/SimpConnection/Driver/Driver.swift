@@ -176,6 +176,12 @@ final class Driver: @unchecked Sendable {
     session?.wake(isAwaited: isAwaited)
   }
 
+  /// Tells a state, and the counts before it: who is told looks at them next.
+  func show(_ state: SIMPState) {
+    publish()
+    board.show(state)
+  }
+
   // MARK: - The end
 
   /// Ends everything for good.
@@ -197,9 +203,8 @@ final class Driver: @unchecked Sendable {
     for message in open.values { message.receipt.abandon(refusal) }
     open = [:]
     inbox.update { $0.finish(error) }
-    publish()
-    board.show(.closed(error))
     standing.update { $0.end = .some(error) }
+    show(.closed(error))
   }
 
   /// Says goodbye and ends; at once when there is nobody to say it to.
