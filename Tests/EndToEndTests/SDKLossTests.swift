@@ -1,0 +1,96 @@
+import Testing
+
+@testable import SimpConnection
+
+@Suite(.timeLimit(.minutes(2)))
+struct SDKLossTests {
+  @Test func withoutUDPEverythingGoesByTCP() async throws {
+    try await withSDKServer { server in
+      try await withPair(server) {
+        $0.usesUDP = false
+      } _: { alice, bob in
+        for number in 1...300 { try alice.post("\(number)", to: "bob") }
+        #expect(try await bob.take(300).map(\.text) == (1...300).map { "\($0)" })
+        #expect(bob.statistics.receivedByUDP == 0 && bob.statistics.path == .off)
+        #expect(alice.statistics.datagramsSent == 0)
+      }
+    }
+  }
+
+  @Test func withAllDatagramsLostFromTheStartEverythingGoesByTCP() async throws {
+    try await withSDKServer { server in
+      try await withPair(server) {
+        $0.impairment = SIMPImpairment(loss: 1)
+      } _: { alice, bob in
+        for number in 1...300 { try alice.post("\(number)", to: "bob") }
+        let taken = try await bob.take(300)
+        #expect(taken.map(\.text) == (1...300).map { "\($0)" })
+        #expect(taken.allSatisfy { $0.transport == .tcp })
+        #expect(alice.statistics.sentByUDP == 0 && alice.statistics.datagramsImpaired > 0)
+      }
+    }
+  }
+
+  @Test func datagramsThatAreLostFromTheMiddleOnAreReplacedByTCP() async throws {
+    try await withSDKServer { server in
+      try await withPair(server) { alice, bob in
+        await alice.wait { $0.isPathUp }
+        await bob.wait { $0.isPathUp }
+        let states = alice.states
+        for number in 1...300 { try alice.post("\(number)", to: "bob") }
+        let first = try await bob.take(300)
+        alice.impair(SIMPImpairment(loss: 1))
+        bob.impair(SIMPImpairment(loss: 1))
+        for number in 301...600 { try alice.post("\(number)", to: "bob") }
+        let second = try await bob.take(300)
+        #expect((first + second).map(\.text) == (1...600).map { "\($0)" })
+        #expect(first.allSatisfy { $0.transport == .udp })
+        #expect(second.allSatisfy { $0.transport == .tcp })
+        await alice.wait(for: states) { $0 == .pathDown }
+
+        // And when the network is well again, so is the path.
+        alice.impair(nil)
+        bob.impair(nil)
+        await alice.wait(for: states) { $0.isPathUp }
+        #expect(alice.statistics.path == .up)
+      }
+    }
+  }
+
+  @Test(arguments: [1, 2] as [UInt64])
+  func aThirdLostEachWayLosesNoMessage(seed: UInt64) async throws {
+    try await withSDKServer { server in
+      try await withPair(server) {
+        $0.impairment = SIMPImpairment(loss: 0.3, delay: .milliseconds(5), seed: seed)
+      } _: { alice, bob in
+        await alice.wait { $0.isPathUp }
+        async let toBob = bob.take(2000)
+        async let toAlice = alice.take(500)
+        for number in 1...2000 {
+          try alice.post("\(number)", to: "bob")
+          if number % 4 == 0 { try bob.post("\(number / 4)", to: "alice") }
+        }
+        #expect(try await toBob.map(\.text) == (1...2000).map { "\($0)" })
+        #expect(try await toAlice.map(\.text) == (1...500).map { "\($0)" })
+        try await alice.drain(timeout: .seconds(30))
+        try await bob.drain(timeout: .seconds(30))
+        #expect(alice.statistics.delivered == 2000 && bob.statistics.delivered == 500)
+        #expect(bob.statistics.received == 2000 && alice.statistics.received == 500)
+        // The losses were there, and UDP carried messages in spite of them.
+        #expect(alice.statistics.datagramsImpaired > 20 && bob.statistics.datagramsImpaired > 20)
+        #expect(alice.statistics.retransmitted > 0)
+        #expect(bob.statistics.receivedByUDP > 1000, "\(bob.statistics)")
+        print("seed \(seed): alice \(alice.statistics)\nbob \(bob.statistics)")
+      }
+    }
+  }
+
+  @Test func theSameSeedLosesTheSame() {
+    func losses(_ seed: UInt64) -> [Bool] {
+      var random = SplitMix(state: seed)
+      return (0..<1000).map { _ in random.fraction() < 0.3 }
+    }
+    #expect(losses(1) == losses(1) && losses(1) != losses(2))
+    #expect((200...400).contains(losses(7).count { $0 }))
+  }
+}

@@ -1,0 +1,156 @@
+import SimpCore
+import SimpIO
+import Synchronization
+import Testing
+
+@testable import SimpConnection
+
+@Suite(.timeLimit(.minutes(1)))
+struct SDKReconnectTests {
+  @Test func aServerThatComesBackGetsWhatItMissed() async throws {
+    let first = try await SDKServer.start()
+    let alice = try first.connection("alice")
+    let bob = try first.connection("bob")
+    try await alice.connected()
+    try await bob.connected()
+    async let texts = bob.take(400).map(\.text)
+    for number in 1...200 { try alice.post("\(number)", to: "bob") }
+    let (statesOfAlice, statesOfBob) = (alice.states, bob.states)
+    await first.stop()
+    await alice.wait(for: statesOfAlice) { $0.isReconnecting }
+    for number in 201...400 { try alice.post("\(number)", to: "bob") }
+
+    let second = try await SDKServer.start(in: first.directory, port: first.port)
+    await alice.wait(for: statesOfAlice) { $0.isConnected }
+    await bob.wait(for: statesOfBob) { $0.isConnected }
+    #expect(try await texts == (1...400).map { "\($0)" })
+    try await alice.drain(timeout: .seconds(20))
+    #expect(alice.statistics.delivered == 400 && alice.statistics.logins == 2)
+    #expect(bob.statistics.received == 400)
+    await alice.close()
+    await bob.close()
+    await second.stop()
+  }
+
+  @Test func aServerThatStartsLateIsFound() async throws {
+    let directory = try SDKDirectory()
+    let port: UInt16
+    do {
+      let first = try await SDKServer.start(in: directory)
+      port = first.port
+      await first.stop()
+    }
+    let connection = try SIMPConnection(to: "127.0.0.1:\(port)", token: "not yet known")
+    let states = connection.states
+    connection.start()
+    let seen = await connection.wait(for: states) {
+      if case .reconnecting(let attempt, _, _) = $0 { attempt >= 3 } else { false }
+    }
+    guard case .reconnecting(_, _, let reason)? = seen.last else { return }
+    #expect(reason.code == .connectFailed && reason.message.contains("is the server running"))
+    let server = try SDKScriptedServer(listen: .loopback(port: port)) { _ in .accept }
+    try await connection.connected()
+    await connection.close()
+    server.close()
+  }
+
+  @Test func theServersTimeIsRespected() async throws {
+    let server = try SDKScriptedServer {
+      $0 == 0 ? .refuse(Refusal(.unavailable, "the store is away", retryAfterMilliseconds: 400)) : .accept
+    }
+    let connection = try SIMPConnection(to: server.address, token: "t")
+    let states = connection.states
+    try await connection.connected()
+    let times = server.logins.withLock { logins in logins.map(\.at) }
+    #expect(times.count == 2 && times[1] - times[0] >= .milliseconds(400))
+    let seen = await connection.wait(for: states) { $0.isConnected }
+    let isTold = seen.contains {
+      if case .reconnecting(1, let delay, let reason) = $0 {
+        delay >= .milliseconds(400) && reason.code == .unavailable && reason.retryAfter == .milliseconds(400)
+      } else {
+        false
+      }
+    }
+    #expect(isTold, "\(seen)")
+    await connection.close()
+    server.close()
+  }
+
+  @Test func aServerThatGoesDownIsComeBackTo() async throws {
+    let server = try SDKScriptedServer { _ in .accept }
+    let connection = try SIMPConnection(to: server.address, token: "t")
+    let states = connection.states
+    try await connection.connected()
+    await connection.wait(for: states) { $0.isConnected }
+    server.end(Refusal(.shuttingDown, "bye"))
+    await connection.wait(for: states) { $0.isConnected }
+    server.cut()
+    await connection.wait(for: states) { $0.isConnected }
+    #expect(connection.statistics.logins == 3)
+    await connection.close()
+    server.close()
+  }
+
+  @Test func aSilentServerIsLeftForTheNextAttempt() async throws {
+    let server = try SDKScriptedServer { $0 == 0 ? .cut : .accept }
+    let connection = try SIMPConnection(to: server.address, token: "t")
+    try await connection.connected()
+    #expect(server.logins.withLock { $0.count } == 2)
+    await connection.close()
+    server.close()
+  }
+
+  @Test func eachLoginAsksForAToken() async throws {
+    let server = try SDKScriptedServer { _ in .accept }
+    let tokens = Counter()
+    var configuration = SIMPConnection.Configuration()
+    configuration.tokenProvider = { "token \(tokens.next())" }
+    let connection = try SIMPConnection(to: server.address, token: "", configuration: configuration)
+    let states = connection.states
+    try await connection.connected()
+    await connection.wait(for: states) { $0.isConnected }
+    server.end(Refusal(.tokenExpired, "over"))
+    await connection.wait(for: states) { $0.isConnected }
+    #expect(server.logins.withLock { $0.map(\.token) } == ["token 1", "token 2"])
+    await connection.close()
+    server.close()
+  }
+
+  @Test func everyAddressOfANameIsTried() async throws {
+    let server = try SDKScriptedServer { _ in .accept }
+    let gone = try SDKScriptedServer(listen: .loopback(.v6, port: 0)) { _ in .accept }
+    gone.close()
+    let connection = try SIMPConnection(to: server.address, token: "t")
+    // As if a name server had said so.
+    let addresses: [PeerAddress] = [
+      .loopback(.v6, port: gone.port), .v4(127, 0, 0, 1, port: gone.port), .loopback(port: server.port),
+    ]
+    connection.driver.execute { driver in
+      driver.phase = .preparing
+      driver.connect(to: addresses[...], token: "t", last: nil)
+    }
+    await connection.wait { $0.isConnected }
+    await connection.close()
+    server.close()
+  }
+
+  @Test func sixIsSpokenToo() async throws {
+    let server = try await SDKServer.start(listen: .loopback(.v6, port: 0))
+    let connection = try SIMPConnection(to: "[::1]:\(server.port)", token: try server.token("alice"))
+    try await connection.connected()
+    let seen = await connection.wait { $0.isPathUp }
+    if case .pathUp(let address, _)? = seen.last { #expect(address.hasPrefix("[::1]:")) }
+    await connection.close()
+    await server.stop()
+  }
+}
+
+private final class Counter: Sendable {
+  private let count = Watched(0)
+  func next() -> Int {
+    count.change { count in
+      count += 1
+      return count
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import Glibc
+import SimpConnection
+import SimpCore
+import SimpIO
+import SimpServer
+import SimpSupport
+import SimpToken
+import Synchronization
+import Testing
+
+/// A real server inside the test's process, with its embedded Redis in a directory of its own.
+final class SDKServer: Sendable {
+  let directory: SDKDirectory
+  let key: TokenKey
+  let port: UInt16
+  private let control: EventLoop
+  private let server: Mutex<Server?>
+
+  private init(directory: SDKDirectory, key: TokenKey, port: UInt16, control: EventLoop, server: Server) {
+    self.directory = directory
+    self.key = key
+    self.port = port
+    self.control = control
+    self.server = Mutex(server)
+  }
+
+  /// Starts one; again in the same directory and on the same port, it is the same server come back.
+  static func start(
+    in directory: SDKDirectory? = nil, port: UInt16 = 0, listen: PeerAddress = .loopback(port: 0)
+  ) async throws -> SDKServer {
+    let directory = try directory ?? SDKDirectory()
+    var configuration = ServerConfiguration()
+    configuration.listen = listen
+    configuration.port = port
+    configuration.udpPort = 0
+    configuration.stateDirectory = directory.path
+    let control = try EventLoop()
+    let server = Server(configuration, control: control, log: .silent)
+    control.startThread(name: "test-control")
+    let ready = await withCheckedContinuation { continuation in
+      control.execute { server.start { continuation.resume(returning: $0) } }
+    }
+    do {
+      let ready = try ready.get()
+      let key = try TokenKey.load(path: ready.keyPath)
+      return SDKServer(directory: directory, key: key, port: ready.tcp.port, control: control, server: server)
+    } catch {
+      control.close()
+      throw error
+    }
+  }
+
+  var address: String { "127.0.0.1:\(port)" }
+
+  /// - Parameter age: seconds since it was made; it is good for 600.
+  func token(_ user: String, age: UInt64 = 0) throws -> String {
+    try Tokens.mint(user: user, key: key, ttlSeconds: 600, now: EventLoop.wallClockSeconds - age)
+  }
+
+  /// A connection of this user, not started.
+  func connection(
+    _ user: String, _ configure: (inout SIMPConnection.Configuration) -> Void = { _ in }
+  ) throws -> SIMPConnection {
+    var configuration = SIMPConnection.Configuration()
+    configure(&configuration)
+    return try SIMPConnection(to: address, token: try token(user), configuration: configuration)
+  }
+
+  /// Stops as for SIGTERM.
+  func stop() async {
+    let server = server.withLock { server in
+      defer { server = nil }
+      return server
+    }
+    guard let server else { return }
+    await withCheckedContinuation { continuation in
+      control.execute { server.stop { continuation.resume() } }
+    }
+    control.close()
+  }
+}
+
+/// Runs `body` with a server of its own.
+func withSDKServer<Value>(_ body: (SDKServer) async throws -> Value) async throws -> Value {
+  let server = try await SDKServer.start()
+  do {
+    let value = try await body(server)
+    await server.stop()
+    return value
+  } catch {
+    await server.stop()
+    throw error
+  }
+}
+
+/// A directory that goes, with all that is in it, when nobody needs it.
+final class SDKDirectory: Sendable {
+  let path: String
+
+  init() throws {
+    var template = Array("/tmp/simp-sdk-XXXXXX".utf8CString)
+    let isMade = unsafe template.withUnsafeMutableBufferPointer { unsafe mkdtemp($0.baseAddress!) != nil }
+    try #require(isMade)
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { Self.removeAll(path) }
+
+  private static func removeAll(_ path: String) {
+    // SAFETY: the directory stream is closed when it has been read; entries are copied before the next read.
+    if let stream = unsafe opendir(path) {
+      var names: [String] = []
+      while let entry = unsafe readdir(stream) {
+        let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+          unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+        }
+        if name != "." && name != ".." { names.append(name) }
+      }
+      unsafe closedir(stream)
+      for name in names { removeAll("\(path)/\(name)") }
+    }
+    unsafe remove(path)
+  }
+}
