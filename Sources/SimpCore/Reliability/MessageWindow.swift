@@ -36,6 +36,9 @@ struct MessageWindow {
     var firstSent = Instant.never
     /// The last datagram that carried it.
     var lastDatagram: UInt64 = 0
+    /// Datagrams below this left before the message was handed over. A message that was finished or answered LATER may
+    /// come back under the same key: what is heard of its former copies says nothing about this one.
+    var firstDatagram: UInt64
     var byUDP = false
   }
 
@@ -54,10 +57,12 @@ struct MessageWindow {
 
   /// Hands a message over.
   ///
-  /// - Parameter byTCP: it goes by TCP from the start: offered before, or too large for a datagram.
-  mutating func insert(_ key: MessageKey, _ message: EncodedMessage, byTCP: Bool) {
+  /// - Parameters:
+  ///   - byTCP: it goes by TCP from the start: offered before, or too large for a datagram.
+  ///   - nextDatagram: the number that the next datagram gets.
+  mutating func insert(_ key: MessageKey, _ message: EncodedMessage, byTCP: Bool, nextDatagram: UInt64) {
     bytes += message.bytes.count
-    entries[key] = Entry(message: message)
+    entries[key] = Entry(message: message, firstDatagram: nextDatagram)
     let fits = message.bytes.count <= WireLimits.maximumDatagramPlaintextBytes
     if byTCP || !fits { forTCP.append(key) } else { fresh.append(key) }
   }
@@ -74,16 +79,20 @@ struct MessageWindow {
 
   /// The peer has the message.
   ///
+  /// - Parameter datagram: the one that brought it, nil when an outcome says so.
   /// - Returns: false when that was known, or the message is finished.
-  mutating func accept(_ key: MessageKey) -> Bool {
-    guard let state = entries[key]?.state, state != .accepted else { return false }
+  mutating func accept(_ key: MessageKey, datagram: UInt64? = nil) -> Bool {
+    guard let entry = entries[key], entry.state != .accepted, datagram ?? .max >= entry.firstDatagram else {
+      return false
+    }
     entries[key]?.state = .accepted
     return true
   }
 
-  /// The message arrived; whether it was taken is said on TCP.
-  mutating func markAnswered(_ key: MessageKey) {
-    if entries[key]?.state == .flying { entries[key]?.state = .answered }
+  /// The message arrived in that datagram; whether it was taken is said on TCP.
+  mutating func markAnswered(_ key: MessageKey, datagram: UInt64) {
+    guard let entry = entries[key], entry.state == .flying, datagram >= entry.firstDatagram else { return }
+    entries[key]?.state = .answered
   }
 
   /// A datagram with the message is lost: sends it again, unless a later datagram carries it.

@@ -18,12 +18,15 @@ struct SentDatagram {
 struct SentDatagrams {
   /// What a receipt, or time, said of datagrams.
   struct Verdict {
+    /// A message, and the datagram it was in.
+    typealias Carried = (key: MessageKey, number: UInt64)
+
     /// Messages of datagrams that arrived and were taken.
-    var taken: [MessageKey] = []
+    var taken: [Carried] = []
     /// Messages of datagrams that arrived, their outcome comes on TCP.
-    var answered: [MessageKey] = []
-    /// Messages of datagrams that count as lost, and their datagram.
-    var lost: [(key: MessageKey, number: UInt64)] = []
+    var answered: [Carried] = []
+    /// Messages of datagrams that count as lost.
+    var lost: [Carried] = []
     /// At least one datagram was receipted for the first time.
     var progress = false
   }
@@ -93,9 +96,9 @@ struct SentDatagrams {
         settle(index, as: .receipted)
         verdict.progress = verdict.progress || datagram.eliciting
         if receipt.answered.contains(datagram.number) {
-          verdict.answered += datagram.messages
+          for key in datagram.messages { verdict.answered.append((key, datagram.number)) }
         } else {
-          verdict.taken += datagram.messages
+          for key in datagram.messages { verdict.taken.append((key, datagram.number)) }
         }
       }
     }

@@ -110,6 +110,11 @@ public final class Channel {
     return stream
   }
 
+  /// Hands a message over for sending; see `MessageWindow.insert`.
+  func insert(_ key: MessageKey, _ message: EncodedMessage, byTCP: Bool) {
+    window.insert(key, message, byTCP: byTCP, nextDatagram: sent.nextNumber)
+  }
+
   // MARK: - Receiving datagrams
 
   /// What an authentic datagram was.
@@ -196,8 +201,8 @@ public final class Channel {
   }
 
   private func take(_ verdict: SentDatagrams.Verdict) {
-    for key in verdict.taken where window.accept(key) { accepted.append(key) }
-    for key in verdict.answered { window.markAnswered(key) }
+    for (key, number) in verdict.taken where window.accept(key, datagram: number) { accepted.append(key) }
+    for (key, number) in verdict.answered { window.markAnswered(key, datagram: number) }
     for (key, number) in verdict.lost { window.markLost(key, datagram: number) }
   }
 

@@ -192,7 +192,7 @@ public final class ClientSession {
   private func fillWindow() {
     while channel.window.count < WireLimits.windowMessages, channel.window.bytes < WireLimits.windowBytes {
       guard let offer = outbox.nextOffer() else { break }
-      channel.window.insert(offer.key, offer.message, byTCP: offer.byTCP)
+      channel.insert(offer.key, offer.message, byTCP: offer.byTCP)
     }
   }
 

@@ -134,7 +134,7 @@ public final class ServerSession {
 
   /// Relays a message; `finish(_:)` ends it.
   public func deliver(_ key: MessageKey, _ message: EncodedMessage) {
-    channel.window.insert(key, message, byTCP: false)
+    channel.insert(key, message, byTCP: false)
   }
 
   /// The message is finished.
