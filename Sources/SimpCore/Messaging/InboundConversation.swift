@@ -13,11 +13,16 @@ final class InboundConversation {
   private(set) var map: OrderMap
   private(set) var next: UInt64
   // BOUND: held and untaken messages together stay under the room this device announced (InboundMessages).
-  private var held: [UInt64: IncomingMessage] = [:]
+  private var held: [UInt64: Held] = [:]
   private var untaken: Set<UInt64> = []
-  /// Since when the message `next` is missing while later ones are held.
+  /// Since when the message `next` is known to be missing: the one behind the gap came then.
   private(set) var gapSince: Instant?
   var lastUsed: Instant
+
+  private struct Held {
+    var message: IncomingMessage
+    var arrived: Instant
+  }
 
   enum Decision: Equatable {
     /// New: shown now, or held until its turn.
@@ -49,7 +54,7 @@ final class InboundConversation {
     passFloor(message.floor, ready: &ready)
     if map.contains(message.order) {
       let waits = held[message.order] != nil || untaken.contains(message.order)
-      updateGap(now: now)
+      updateGap()
       return waits ? .duplicateWaiting : .duplicateDelivered
     }
     guard message.order - map.base < WireLimits.orderWindow else { return .outsideWindow }
@@ -59,10 +64,10 @@ final class InboundConversation {
       late.isLate = true
       show(late, ready: &ready)
     } else {
-      held[message.order] = message
+      held[message.order] = Held(message: message, arrived: now)
       showInSequence(ready: &ready)
     }
-    updateGap(now: now)
+    updateGap()
     return .taken
   }
 
@@ -70,30 +75,31 @@ final class InboundConversation {
   func markTaken(_ order: UInt64) { untaken.remove(order) }
 
   /// Gives up waiting for what is missing before the lowest held message.
-  func passGap(now: Instant, ready: inout [IncomingMessage]) {
-    guard let lowest = held.keys.min() else { return }
+  func passGap(ready: inout [IncomingMessage]) {
+    guard !held.isEmpty, let lowest = map.first(from: next) else { return }
     next = lowest
     showInSequence(ready: &ready)
-    updateGap(now: now)
+    updateGap()
   }
 
   /// The clock of the gap stands still: moves its start.
   func shiftGap(by interval: Interval) {
-    if let since = gapSince { gapSince = since + interval }
+    held = held.mapValues { Held(message: $0.message, arrived: $0.arrived + interval) }
+    updateGap()
   }
 
   private func passFloor(_ floor: UInt64, ready: inout [IncomingMessage]) {
     map.advance(to: floor)
     guard floor > next else { return }
     for order in held.keys.filter({ $0 < floor }).sorted() {
-      if let message = held.removeValue(forKey: order) { show(message, ready: &ready) }
+      if let message = held.removeValue(forKey: order)?.message { show(message, ready: &ready) }
     }
     next = floor
     showInSequence(ready: &ready)
   }
 
   private func showInSequence(ready: inout [IncomingMessage]) {
-    while let message = held.removeValue(forKey: next) {
+    while let message = held.removeValue(forKey: next)?.message {
       show(message, ready: &ready)
       next += 1
     }
@@ -104,7 +110,8 @@ final class InboundConversation {
     ready.append(message)
   }
 
-  private func updateGap(now: Instant) {
-    if held.isEmpty { gapSince = nil } else if gapSince == nil { gapSince = now }
+  /// Each gap has a clock of its own: one that closed leaves nothing to the next.
+  private func updateGap() {
+    gapSince = held.isEmpty ? nil : map.first(from: next).flatMap { held[$0]?.arrived }
   }
 }

@@ -78,7 +78,7 @@ public final class InboundMessages {
     for sender in gapped {
       guard let conversation = conversations[sender], let since = conversation.gapSince, since + gapTimeout <= now
       else { continue }
-      conversation.passGap(now: now, ready: &ready)
+      conversation.passGap(ready: &ready)
       noteGap(of: conversation)
     }
   }

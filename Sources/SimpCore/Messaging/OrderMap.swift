@@ -14,6 +14,21 @@ struct OrderMap {
     return word < words.count && words[word] >> (bit % 64) & 1 == 1
   }
 
+  /// The lowest order that came, from `order` on; nil when none did.
+  func first(from order: UInt64) -> UInt64? {
+    if order < base { return order }
+    let start = order - base
+    var index = Int(min(start / 64, UInt64(words.count)))
+    var mask = UInt64.max << (start % 64)
+    while index < words.count {
+      let word = words[index] & mask
+      if word != 0 { return base + UInt64(index) * 64 + UInt64(word.trailingZeroBitCount) }
+      mask = .max
+      index += 1
+    }
+    return nil
+  }
+
   /// Marks an order that lies less than the window above base.
   mutating func insert(_ order: UInt64) {
     precondition(order >= base && order - base < WireLimits.orderWindow, "the caller checks the window")
