@@ -193,6 +193,10 @@ public final class Outbox {
     entries[key]?.accepted = nil
     conversations[index].catchingUp.remove(key.order)
     conversations[index].deferred.insert(key.order)
+    // What was still to be offered again waits with it: it would be answered LATER as well, and the wait would be over
+    // for the lowest alone.
+    conversations[index].deferred.formUnion(conversations[index].again)
+    conversations[index].again = []
     conversations[index].resume = max(conversations[index].resume ?? resume, resume)
     waiting.insert(key.conversation)
     return true
