@@ -197,6 +197,12 @@ public final class ClientSession {
   }
 
   private func offerOverdue(now: Instant) {
+    // An empty outbox wakes nobody.
+    guard outbox.count > 0 else {
+      nextOverdueCheck = .never
+      return
+    }
+    nextOverdueCheck = min(nextOverdueCheck, now + .seconds(1))
     guard nextOverdueCheck <= now else { return }
     nextOverdueCheck = now + .seconds(1)
     for key in outbox.overdue(since: WireTimes.acceptedWithoutFinal, now: now) { channel.window.offerAgain(key) }
