@@ -128,8 +128,13 @@ public final class ServerSession {
   // MARK: - Towards the client
 
   /// Whether the client, and this session, have room for one more message of `bytes`.
-  public func hasRoom(bytes: Int) -> Bool {
-    channel.window.count < roomMessages && channel.window.bytes + bytes <= roomBytes
+  ///
+  /// - Parameter fillsGap: later messages of its conversation are pending. The client cannot show those before this
+  ///   one, so that no room would ever come free: it gets as much room again, and a little.
+  public func hasRoom(bytes: Int, fillsGap: Bool = false) -> Bool {
+    let messages = fillsGap ? 2 * roomMessages + 64 : roomMessages
+    let limit = fillsGap ? 2 * roomBytes + WireLimits.maximumPacketBytes : roomBytes
+    return channel.window.count < messages && channel.window.bytes + bytes <= limit
   }
 
   /// Relays a message; `finish(_:)` ends it.

@@ -44,6 +44,12 @@ final class SessionEntry {
     return max(order, record.highest) - min(order, record.lowest) < WireLimits.orderWindow
   }
 
+  /// Whether later messages of the sender are pending here.
+  func isBelowPending(from user: String, device: UInt32, order: UInt64) -> Bool {
+    guard let handle = handle(of: user, device: device), let record = senders[handle] else { return false }
+    return order < record.highest
+  }
+
   /// Notes a message that was handed to the session.
   func add(from user: String, device: UInt32, order: UInt64, origin: SessionAddress) -> MessageKey {
     let sender = SenderDevice(user: user, device: device)

@@ -83,7 +83,8 @@ extension Switchboard {
     guard let target = entries[relay.location.address.session], target.session.isActive,
       target.session.epoch == relay.location.epoch
     else { return .later(.notOnline, retryAfter: WireTimes.retryNoRoom) }
-    guard target.session.hasRoom(bytes: relay.message.bytes.count),
+    let fillsGap = target.isBelowPending(from: relay.from, device: relay.device, order: relay.order)
+    guard target.session.hasRoom(bytes: relay.message.bytes.count, fillsGap: fillsGap),
       target.isWithinWindow(from: relay.from, device: relay.device, order: relay.order)
     else {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
