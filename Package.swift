@@ -59,7 +59,7 @@ let package = Package(
     .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
     .testTarget(
-      name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpIO"], swiftSettings: strict),
+      name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpSupport"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport"],

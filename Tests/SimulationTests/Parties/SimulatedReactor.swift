@@ -1,0 +1,136 @@
+import SimpSupport
+
+@testable import SimpCore
+@testable import SimpServer
+
+/// One reactor: its switchboard, and what it writes where.
+final class SimulatedReactor: SwitchboardPorts {
+  unowned let server: SimulatedServer
+  let index: UInt8
+  private(set) var switchboard: Switchboard!
+  private let generation: UInt64
+  private var dirty: [SessionEntry] = []
+  private var connections: [UInt64: (entry: SessionEntry, connection: Connection)] = [:]
+  private var source: SeededRandom
+  /// Notes between reactors are under way for this long.
+  private static let noteDelay = Interval.microseconds(200)
+
+  init(server: SimulatedServer, index: UInt8, count: Int, node: String, log: Log, registry: CounterRegistry) {
+    self.server = server
+    self.index = index
+    generation = server.generation
+    source = server.world.random(server.generation << 16 | UInt64(index) << 8 | 3)
+    switchboard = Switchboard(
+      reactor: index, reactors: count, node: node, udpPort: 7468, ports: self, log: log,
+      counters: ServerCounters(registry))
+  }
+
+  private var world: World { server.world }
+  private var isAlive: Bool { server.generation == generation && server.isUp }
+
+  func begin(_ entry: SessionEntry, on connection: Connection) {
+    connections[entry.session.id] = (entry, connection)
+    needsFlush(entry)
+  }
+
+  func forget(_ entry: SessionEntry) { connections[entry.session.id] = nil }
+
+  // MARK: - Time
+
+  var deadline: Instant {
+    if !dirty.isEmpty { return world.now }
+    var next = Instant.never
+    for (entry, _) in connections.values { next = min(next, entry.session.deadline(now: world.now)) }
+    return next
+  }
+
+  func pump() {
+    let now = world.now
+    for (entry, _) in connections.values where entry.session.deadline(now: now) <= now { needsFlush(entry) }
+    // Flushing one session may give another something to send: again until all are clean.
+    while !dirty.isEmpty {
+      let batch = dirty.sorted { $0.session.id < $1.session.id }
+      dirty = []
+      for entry in batch {
+        entry.isDirty = false
+        flush(entry, now: now)
+      }
+    }
+  }
+
+  private func flush(_ entry: SessionEntry, now: Instant) {
+    guard let connection = connections[entry.session.id]?.connection else { return }
+    let session = entry.session
+    session.flush(now: now, streamRoom: connection.down.room) { datagram, address in
+      let isProven = session.path == .up && session.provenAddress == address
+      world.sendToClient(copy(datagram), to: address, isProven: isProven)
+    }
+    let stream = session.channel.takeStream()
+    if !stream.isEmpty { world.send(stream, on: connection, towardsServer: false) }
+    if session.isEnded { server.finish(connection) }
+  }
+
+  // MARK: - SwitchboardPorts
+
+  func user(of token: String) -> Result<String, LoginFailure> {
+    guard token.hasPrefix("token-of-") else {
+      return .failure(LoginFailure(refusal: Refusal(.tokenInvalid, "no token of ours")))
+    }
+    return .success(String(token.dropFirst("token-of-".count)))
+  }
+
+  func openSession(
+    user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void
+  ) {
+    let grant = server.store.open(user: user, login: login, proposedEpoch: proposedEpoch)
+    if server.storeDelay == .zero { return completion(grant) }
+    world.schedule(world.now + server.storeDelay) { [self] in
+      if isAlive { completion(grant) }
+    }
+  }
+
+  func writeEndpoint(_ record: EndpointRecord) {
+    if let address = record.address, !world.reached.contains(address) {
+      world.fail("\(record.user) is written at \(address), where nothing ever reached it")
+    }
+    server.store.write(record)
+  }
+
+  func removeEndpoint(_ record: EndpointRecord) { server.store.remove(record) }
+
+  func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
+    ChecksumProtection(secret: secret, isServer: true)
+  }
+
+  func isKnown(cipher: UInt32) -> Bool { cipher == 1 }
+  func randomBytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: source.next()) } }
+  func random() -> UInt64 { source.next() }
+
+  func post(_ note: Note, to reactor: UInt8) {
+    if case .relay(let relay) = note { world.ledger.serverHeld(from: relay.from, messageId: relay.messageId) }
+    world.schedule(world.now + Self.noteDelay) { [self] in
+      guard isAlive else { return }
+      server.reactors[Int(reactor)].switchboard.receive(note, now: world.now)
+    }
+  }
+
+  func needsFlush(_ entry: SessionEntry) {
+    guard !entry.isDirty else { return }
+    entry.isDirty = true
+    dirty.append(entry)
+  }
+
+  func sessionEnded(_ entry: SessionEntry) { needsFlush(entry) }
+
+  func nextEpoch() -> UInt64 { server.nextEpoch() }
+  var now: Instant { world.now }
+  var wallClockMilliseconds: UInt64 { 1_700_000_000_000 + world.now.nanoseconds / 1_000_000 }
+}
+
+/// The bytes of a span.
+func copy(_ span: Span<UInt8>) -> [UInt8] {
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(span.count)
+  for index in 0..<span.count { bytes.append(span[index]) }
+  return bytes
+}

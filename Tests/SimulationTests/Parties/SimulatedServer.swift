@@ -1,0 +1,172 @@
+import SimpSupport
+import Synchronization
+
+@testable import SimpCore
+@testable import SimpServer
+
+/// A server process around real switchboards. Killing it loses all it had in memory; the store stays.
+final class SimulatedServer {
+  unowned let world: World
+  let store = SimulatedStore()
+  let storeDelay: Interval
+  let isMultiReactor: Bool
+  private let reactorCount: Int
+  private(set) var reactors: [SimulatedReactor] = []
+  private(set) var generation: UInt64 = 0
+  private var accepted = 0
+  private var epochs: UInt64 = 1 << 40
+  private var places: [UInt64: Place] = [:]
+  private let lines = LogLines()
+
+  struct Place {
+    var reactor: SimulatedReactor
+    var entry: SessionEntry
+    var connection: Connection
+  }
+
+  init(world: World, reactors: Int, storeDelay: Interval) {
+    self.world = world
+    self.storeDelay = storeDelay
+    reactorCount = reactors
+    isMultiReactor = reactors > 1
+  }
+
+  var isUp: Bool { !reactors.isEmpty }
+
+  func start() {
+    generation += 1
+    let registry = CounterRegistry()
+    let lines = lines
+    let log = Log(level: .debug) { lines.add($0) }
+    reactors = (0..<reactorCount).map { index in
+      SimulatedReactor(
+        server: self, index: UInt8(index), count: reactorCount, node: "node\(generation)", log: log, registry: registry)
+    }
+  }
+
+  /// As `kill -9`: nothing is said to anybody.
+  func kill() {
+    for place in places.values.sorted(by: { $0.connection.id < $1.connection.id }) {
+      world.close(place.connection, towardsClient: true)
+    }
+    places = [:]
+    reactors = []
+  }
+
+  func nextEpoch() -> UInt64 {
+    epochs += 1
+    return epochs
+  }
+
+  // MARK: - Input
+
+  func accept(_ connection: Connection) -> Bool {
+    guard isUp, !connection.isCut else { return false }
+    let reactor = reactors[accepted % reactors.count]
+    accepted += 1
+    let entry = reactor.switchboard.begin(now: world.now)
+    places[connection.id] = Place(reactor: reactor, entry: entry, connection: connection)
+    reactor.begin(entry, on: connection)
+    return true
+  }
+
+  func receive(_ bytes: [UInt8], on connection: Connection) {
+    guard !connection.isCut, let place = places[connection.id] else { return }
+    place.entry.session.receive(stream: bytes.span, now: world.now)
+    place.reactor.needsFlush(place.entry)
+  }
+
+  func receive(datagram: [UInt8], from address: PeerAddress) {
+    guard datagram.count > 2, isUp else { return }
+    // The kernel steers by the first byte of the connection id; a broken one lands anywhere.
+    let reactor = reactors[Int(datagram[2]) % reactors.count]
+    guard let header = DatagramHeader(reading: datagram.span),
+      let entry = reactor.switchboard.entry(connectionId: header.connectionId)
+    else { return }
+    var copy = datagram
+    var span = copy.mutableSpan
+    entry.session.receive(datagram: &span, from: address, now: world.now)
+    reactor.needsFlush(entry)
+  }
+
+  func closed(_ connection: Connection) {
+    guard let place = places.removeValue(forKey: connection.id) else { return }
+    place.entry.session.connectionClosed(now: world.now)
+    place.reactor.forget(place.entry)
+  }
+
+  /// The server's own end of a session: the connection closes when its stream is written.
+  func finish(_ connection: Connection) {
+    guard let place = places.removeValue(forKey: connection.id) else { return }
+    place.reactor.forget(place.entry)
+    world.close(connection, towardsClient: true)
+  }
+
+  // MARK: - Time
+
+  var deadline: Instant {
+    var next = Instant.never
+    for reactor in reactors { next = min(next, reactor.deadline) }
+    return next
+  }
+
+  func pump() {
+    // Notes between reactors take time, so one round is enough.
+    for reactor in reactors { reactor.pump() }
+    for line in lines.take() { read(line) }
+  }
+
+  /// What the log says of messages: by it the ledger knows what a server had in memory. A body never stands there.
+  private func read(_ line: String) {
+    if line.contains(Ledger.marker) { world.fail("a body in the log: \(line)") }
+    guard line.contains("message relayed") else { return }
+    var fields: [Substring: Substring] = [:]
+    for word in line.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
+      let parts = word.split(separator: "=", maxSplits: 1)
+      if parts.count == 2 { fields[parts[0]] = parts[1] }
+    }
+    guard let from = fields["from"], let id = fields["id"].flatMap({ UInt64($0) }) else { return }
+    world.ledger.serverHeld(from: String(from), messageId: id)
+  }
+
+  /// Everything that peers can make grow is under its limit.
+  func checkBounds() {
+    for place in places.values {
+      let channel = place.entry.session.channel
+      let session = place.entry.session
+      if session.pendingMessages > 2 * session.roomMessages + 64 { world.fail("server window over its limit") }
+      if channel.sent.bytesInFlight > WireLimits.bytesInFlight + 2 * WireLimits.maximumDatagramBytes {
+        world.fail("server has \(channel.sent.bytesInFlight) bytes in flight")
+      }
+      if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("server keeps too many ranges") }
+    }
+  }
+
+  /// What is not at rest although nothing is to be done.
+  var unrest: [String] {
+    places.values.compactMap { place in
+      let session = place.entry.session
+      if session.pendingMessages > 0 { return "server: \(session.pendingMessages) pending for \(session.user)" }
+      if !session.channel.outcomes.isEmpty { return "server: outcomes wait for \(session.user)" }
+      if session.path == .up, session.channel.sent.hasElicitingInFlight {
+        return "server: datagrams fly to \(session.user)"
+      }
+      if !place.entry.senders.isEmpty { return "server: sender records are left at \(session.user)" }
+      return nil
+    }
+  }
+
+  func session(on connection: Connection) -> ServerSession? { places[connection.id]?.entry.session }
+}
+
+/// Gathers log lines; the log may be called from anywhere, here it never is from two threads.
+private final class LogLines: Sendable {
+  private let lines = Mutex<[String]>([])
+  func add(_ line: String) { lines.withLock { $0.append(line) } }
+  func take() -> [String] {
+    lines.withLock { lines in
+      defer { lines = [] }
+      return lines
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import SimpCore
+
+/// A network, people, and what happens to them.
+struct Scenario: Sendable {
+  var name: String
+  var up = LinkConditions()
+  var down = LinkConditions()
+  var flows: [Flow] = Flow.pair
+  var reactors = 1
+  var storeDelay = Interval.zero
+  /// When TCP passes nothing, counted from the beginning.
+  var stalls: [Range<Interval>] = []
+  /// When UDP passes nothing.
+  var udpOff: [Range<Interval>] = []
+  /// Who is there from the beginning; `script` brings the others.
+  var online = ["alice", "bob"]
+  /// Prepares clients and says what happens when.
+  var script: @Sendable (World) -> Void = { _ in }
+
+  /// What the network has to have done in each run, each way.
+  var deeds: [Deed] = []
+  /// What it has to have done over all runs, each way: what is too rare for a single one.
+  var rareDeeds: [Deed] = []
+  /// How many messages may come late, that is after the wait for them was given up.
+  var lateAllowed = 0
+  /// How long a message may take from `send` to the application, at most.
+  var latencyLimit = Interval.seconds(10)
+  /// The share of messages that has to come by UDP first, over all runs.
+  var leastByUDP = 0.0
+  var mostByUDP = 1.0
+  /// A run that takes longer is stuck.
+  var timeLimit = Interval.seconds(180)
+}
+
+/// One conversation: who sends how much, when.
+struct Flow: Sendable {
+  var from: String
+  var to: String
+  var count: Int
+  var begin = Interval.milliseconds(100)
+  /// The mean time between two sends; several messages leave together now and then.
+  var pause = Interval.milliseconds(30)
+
+  static let pair = [
+    Flow(from: "alice", to: "bob", count: 150), Flow(from: "bob", to: "alice", count: 100),
+    Flow(from: "alice", to: "carol", count: 50, pause: .milliseconds(60)),
+  ]
+  static func oneWay(_ count: Int = 200, pause: Interval = .milliseconds(30)) -> [Flow] {
+    [Flow(from: "alice", to: "bob", count: count, pause: pause)]
+  }
+}
+
+/// Something a network does.
+enum Deed: String, Sendable {
+  case lost, duplicated, reordered, corrupted, blocked
+
+  func count(in counters: LinkCounters) -> Int {
+    switch self {
+    case .lost: counters.lost
+    case .duplicated: counters.duplicated
+    case .reordered: counters.reordered
+    case .corrupted: counters.corrupted
+    case .blocked: counters.blocked
+    }
+  }
+}

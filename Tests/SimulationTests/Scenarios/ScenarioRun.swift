@@ -1,0 +1,134 @@
+import SimpCore
+
+/// One run of a scenario under one seed.
+struct ScenarioRun {
+  var failures: [String] = []
+  var up = LinkCounters()
+  var down = LinkCounters()
+  var streamBytes = 0
+  var messages = 0
+  var firstByUDP = 0
+  var late = 0
+  var laterEvents = 0
+  var shownAgain = 0
+  var retransmissions: UInt64 = 0
+  var escalated: UInt64 = 0
+  var replayed: UInt64 = 0
+  var steps = 0
+  var latencies: [Double] = []
+
+  init(_ scenario: Scenario, seed: UInt64) {
+    let world = World(
+      seed: seed, reactors: scenario.reactors, storeDelay: scenario.storeDelay, stalls: scenario.stalls)
+    var up = scenario.up
+    var down = scenario.down
+    let off = scenario.udpOff.map { world.start + $0.lowerBound..<world.start + $0.upperBound }
+    up.off += off
+    down.off += off
+    for name in Set(scenario.flows.flatMap { [$0.from, $0.to] }).sorted() {
+      let client = SimulatedClient(world: world, name: name, up: up, down: down)
+      if scenario.online.contains(name) || name == "carol" { world.at(.zero) { client.start() } }
+    }
+    scenario.script(world)
+    for (index, flow) in scenario.flows.enumerated() {
+      let traffic = Traffic(flow, world: world, random: world.random(UInt64(index) << 24 | 7))
+      world.at(flow.begin) { traffic.go() }
+    }
+    messages = scenario.flows.reduce(0) { $0 + $1.count }
+    run(world, until: scenario.timeLimit)
+    gather(world, scenario)
+  }
+
+  private mutating func run(_ world: World, until limit: Interval) {
+    var sinceCheck = 0
+    while world.ledger.messages.count < messages || !world.ledger.isComplete {
+      guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
+      guard world.step(limit: world.start + limit), world.steps < 1_000_000 else { break }
+      sinceCheck += 1
+      if sinceCheck == 32 {
+        sinceCheck = 0
+        checkBounds(world)
+      }
+    }
+    world.ledger.checkAllArrived()
+    settle(world)
+  }
+
+  private func checkBounds(_ world: World) {
+    world.server.checkBounds()
+    for client in world.clients { client.checkBounds() }
+  }
+
+  /// What is still under way may land; then a minute passes in which nothing but keep-alives and proofs may happen.
+  private func settle(_ world: World) {
+    guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
+    let landed = world.now + .seconds(20)
+    while world.failures.isEmpty, world.step(limit: landed) {}
+    checkBounds(world)
+    // A keep-alive may fly at any one instant, but not at two.
+    if !unrest(world).isEmpty { while world.failures.isEmpty, world.step(limit: landed + .seconds(5)) {} }
+    for restless in unrest(world) { world.fail("not at rest: \(restless)") }
+    let steps = world.steps
+    while world.failures.isEmpty, world.step(limit: landed + .seconds(65)) {}
+    // A client: keep-alives of two kinds, proofs of a path that is down, each with answers and receipts.
+    let limit = 150 * world.clients.count
+    if world.steps - steps > limit { world.fail("\(world.steps - steps) steps in a minute of silence, limit \(limit)") }
+    world.ledger.checkAllArrived()
+  }
+
+  private func unrest(_ world: World) -> [String] { world.server.unrest + world.clients.flatMap(\.unrest) }
+
+  private mutating func gather(_ world: World, _ scenario: Scenario) {
+    for client in world.clients {
+      up += client.up.counters
+      down += client.down.counters
+      let counters = client.counters
+      retransmissions += counters.retransmissions
+      escalated += counters.messagesEscalated
+      replayed += counters.datagramsReplayed
+    }
+    firstByUDP = world.ledger.firstByUDP
+    late = world.ledger.late
+    laterEvents = world.ledger.laterEvents
+    shownAgain = world.ledger.shownAgainAfterRestart
+    steps = world.steps
+    latencies = world.ledger.latencies
+    failures = world.failures + world.ledger.failures
+    guard failures.isEmpty else { return }
+    if late > scenario.lateAllowed { failures.append("\(late) messages came late, \(scenario.lateAllowed) may") }
+    if let worst = latencies.last, worst > scenario.latencyLimit.milliseconds {
+      failures.append("a message took \(worst) ms, limit \(scenario.latencyLimit.milliseconds)")
+    }
+    for deed in scenario.deeds where deed.count(in: up) == 0 || deed.count(in: down) == 0 {
+      failures.append("the network did nothing: \(deed.rawValue) up \(deed.count(in: up)) down \(deed.count(in: down))")
+    }
+  }
+}
+
+/// Sends one flow: mostly one message at a time, now and then a handful, mostly small, now and then too large for a
+/// datagram.
+final class Traffic {
+  private let flow: Flow
+  private unowned let world: World
+  private var random: SeededRandom
+  private var left: Int
+
+  init(_ flow: Flow, world: World, random: SeededRandom) {
+    self.flow = flow
+    self.world = world
+    self.random = random
+    left = flow.count
+  }
+
+  func go() {
+    let burst = random.chance(0.1) ? Int(random.next() % 12) + 2 : 1
+    let client = world.client(flow.from)
+    for _ in 0..<min(burst, left) {
+      let size = random.chance(0.03) ? 1500 + Int(random.next() % 20000) : 60 + Int(random.next() % 400)
+      guard client.post(to: flow.to, size: size, isAwaited: random.chance(0.1)) else { break }
+      left -= 1
+    }
+    guard left > 0 else { return }
+    world.schedule(world.now + random.interval(upTo: flow.pause * 2)) { [self] in go() }
+  }
+}

@@ -1,0 +1,177 @@
+import SimpCore
+
+/// A world without threads, sockets and clocks: whatever happens, happens at the instant of an event or of a
+/// deadline, in an order that the seed fixes.
+final class World {
+  let seed: UInt64
+  private(set) var now = Instant(nanoseconds: 1_000_000_000)
+  let start: Instant
+  private(set) var clients: [SimulatedClient] = []
+  private(set) var server: SimulatedServer!
+  let ledger: Ledger
+  let stalls: [Range<Instant>]
+  private(set) var failures: [String] = []
+  private(set) var steps = 0
+
+  private var events = EventHeap()
+  private var stepsAtThisInstant = 0
+  private var nextConnection: UInt64 = 0
+  /// Bytes from and to addresses, for the amplification limit.
+  private var bytesFrom: [PeerAddress: Int] = [:]
+  private var bytesTo: [PeerAddress: Int] = [:]
+  /// Addresses where one of our clients got something.
+  private(set) var reached: Set<PeerAddress> = []
+  private(set) var misdirected = 0
+
+  init(seed: UInt64, reactors: Int = 1, storeDelay: Interval = .zero, stalls: [Range<Interval>] = []) {
+    self.seed = seed
+    let begin = now
+    start = begin
+    ledger = Ledger()
+    self.stalls = stalls.map { begin + $0.lowerBound..<begin + $0.upperBound }
+    server = SimulatedServer(world: self, reactors: reactors, storeDelay: storeDelay)
+    server.start()
+  }
+
+  func random(_ purpose: UInt64) -> SeededRandom { SeededRandom(seed: seed, purpose: purpose) }
+
+  func add(_ client: SimulatedClient) { clients.append(client) }
+
+  func client(_ name: String) -> SimulatedClient {
+    guard let client = clients.first(where: { $0.name == name }) else { preconditionFailure("no client \(name)") }
+    return client
+  }
+
+  func fail(_ text: String) {
+    if failures.count < 5 { failures.append("\((now - start).milliseconds) ms: \(text)") }
+  }
+
+  // MARK: - Time
+
+  /// Something happens at an instant of the run, counted from its beginning.
+  func at(_ time: Interval, _ body: @escaping () -> Void) { schedule(start + time, body) }
+
+  func schedule(_ instant: Instant, _ body: @escaping () -> Void) { events.insert(max(instant, now), body) }
+
+  /// Jumps to what happens next and lets it happen.
+  ///
+  /// - Returns: false when nothing happens before `limit`.
+  func step(limit: Instant) -> Bool {
+    var next = events.first ?? .never
+    for client in clients { next = min(next, client.deadline) }
+    next = min(next, server.deadline)
+    guard next < limit else { return false }
+    steps += 1
+    stepsAtThisInstant = next <= now ? stepsAtThisInstant + 1 : 0
+    // BOUND: a deadline that never moves on would hold the run here for ever.
+    if stepsAtThisInstant == 5000 {
+      let late = clients.filter { $0.deadline <= now }.map(\.name)
+      fail("livelock: 5000 steps at one instant, due: \(late) server: \(server.deadline <= now)")
+      return false
+    }
+    now = max(now, next)
+    while let body = events.popFirst(until: now) { body() }
+    for client in clients { client.pump() }
+    server.pump()
+    return true
+  }
+
+  // MARK: - TCP
+
+  /// Asks for a connection; the server answers by accepting it, or by nothing but its end.
+  func connect(_ client: SimulatedClient) -> Connection {
+    nextConnection += 1
+    let up = StreamLink(delay: client.streamDelay, stalls: stalls, random: random(nextConnection << 8 | 1))
+    let down = StreamLink(delay: client.streamDelay, stalls: stalls, random: random(nextConnection << 8 | 2))
+    let connection = Connection(id: nextConnection, client: client, up: up, down: down)
+    schedule(up.arrival(now: now)) { [self] in
+      if !server.accept(connection) { close(connection, towardsClient: true) }
+    }
+    return connection
+  }
+
+  func send(_ bytes: [UInt8], on connection: Connection, towardsServer: Bool) {
+    let link = towardsServer ? connection.up : connection.down
+    for read in link.carry(bytes, now: now) {
+      schedule(read.arrival) { [self] in
+        link.delivered(read.bytes.count)
+        if towardsServer {
+          server.receive(read.bytes, on: connection)
+        } else {
+          connection.client.receive(read.bytes, on: connection)
+        }
+      }
+    }
+  }
+
+  /// One end closed: the other end sees it after all that was sent.
+  func close(_ connection: Connection, towardsClient: Bool) {
+    let link = towardsClient ? connection.down : connection.up
+    schedule(link.arrival(now: now)) { [self] in
+      if towardsClient { connection.client.closed(connection) } else { server.closed(connection) }
+    }
+  }
+
+  /// The connection breaks at both ends; what is under way is gone.
+  func cut(_ connection: Connection) {
+    connection.isCut = true
+    connection.client.closed(connection)
+    server.closed(connection)
+  }
+
+  // MARK: - UDP
+
+  func sendToServer(_ bytes: [UInt8], from client: SimulatedClient) {
+    let address = client.address
+    for copy in client.up.carry(bytes, now: now) {
+      schedule(copy.arrival) { [self] in
+        client.up.delivered(copy)
+        arrive(copy.bytes, from: address)
+      }
+    }
+  }
+
+  /// A datagram is at the server, from whoever wrote that address on it.
+  func arrive(_ bytes: [UInt8], from address: PeerAddress) {
+    bytesFrom[address, default: 0] += bytes.count
+    server.receive(datagram: bytes, from: address)
+  }
+
+  func sendToClient(_ bytes: [UInt8], to address: PeerAddress, isProven: Bool) {
+    if !isProven {
+      bytesTo[address, default: 0] += bytes.count
+      if bytesTo[address, default: 0] > 3 * bytesFrom[address, default: 0] {
+        let sent = bytesFrom[address, default: 0]
+        fail("amplification: \(bytesTo[address, default: 0]) bytes to \(address), which sent \(sent)")
+      }
+    }
+    guard let client = clients.first(where: { $0.address == address }) else {
+      misdirected += 1
+      return
+    }
+    for copy in client.down.carry(bytes, now: now) {
+      schedule(copy.arrival) { [self] in
+        guard client.address == address else { return }
+        client.down.delivered(copy)
+        reached.insert(address)
+        client.receive(datagram: copy.bytes)
+      }
+    }
+  }
+}
+
+/// One TCP connection, seen from both ends.
+final class Connection {
+  let id: UInt64
+  let client: SimulatedClient
+  let up: StreamLink
+  let down: StreamLink
+  var isCut = false
+
+  init(id: UInt64, client: SimulatedClient, up: StreamLink, down: StreamLink) {
+    self.id = id
+    self.client = client
+    self.up = up
+    self.down = down
+  }
+}
