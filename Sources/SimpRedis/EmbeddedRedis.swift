@@ -10,7 +10,7 @@ public import SimpIO
 /// one takes it over. On its loop's thread only. One at a time a directory: the caller holds the directory's lock.
 public final class EmbeddedRedis {
   /// What happens to the server, for the log.
-  public enum Event: Sendable, Equatable {
+  public enum Event: Sendable, Equatable, CustomStringConvertible {
     /// One that an earlier run left is used.
     case adopted
     case started(pid: Int32)
@@ -18,6 +18,15 @@ public final class EmbeddedRedis {
     case died(reason: String, wait: Interval)
     /// It could not be started; the next attempt is after `wait`.
     case cannotStart(RedisError, wait: Interval)
+
+    public var description: String {
+      switch self {
+      case .adopted: "uses the one that an earlier run left"
+      case .started(let pid): "started as process \(pid)"
+      case .died(let reason, let wait): "\(reason); started again in \(Int(wait.milliseconds)) ms"
+      case .cannotStart(let error, let wait): "\(error); tried again in \(Int(wait.milliseconds)) ms"
+      }
+    }
   }
 
   /// Where it listens; good for `RedisLink`, also while it is down.

@@ -63,17 +63,18 @@ public final class EndpointDirectory {
   /// stored one where that is higher.
   ///
   /// - Parameters:
-  ///   - presentedDevice: the number that the outbox believes to have, 0 for none.
+  ///   - presentedDevice: the number that the outbox believes to have; 0, or more than 24 bits, for none.
   ///   - sendOnly: such a session takes a number but no epoch, so that it ends nobody.
   ///   - proposedEpoch: Unix seconds << 20; below 2^53.
   public func openSession(
     user: String, outboxId: UInt64, presentedDevice: UInt32, sendOnly: Bool, proposedEpoch: UInt64,
     completion: @escaping (Result<SessionGrant, RedisError>) -> Void
   ) {
-    precondition(presentedDevice < 1 << 24 && proposedEpoch < 1 << 53, "24 bits of number, 53 of epoch")
+    precondition(proposedEpoch < 1 << 53, "an epoch has at most 53 bits")
     guard let keys = keys(of: user, completion) else { return }
+    let presented = presentedDevice < 1 << 24 ? presentedDevice : 0
     let arguments = [
-      RedisArgument(hex(outboxId, digits: 16)), RedisArgument(presentedDevice), RedisArgument(proposedEpoch),
+      RedisArgument(hex(outboxId, digits: 16)), RedisArgument(presented), RedisArgument(proposedEpoch),
       sendOnly ? "1" : "0", RedisArgument(EndpointScripts.rememberedOutboxes),
     ]
     openScript.run(keys: [keys.devices], arguments: arguments) { result in

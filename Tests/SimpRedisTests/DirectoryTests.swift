@@ -70,6 +70,7 @@ final class DirectoryRig: @unchecked Sendable {
     #expect(try await rig.open(.max).deviceNumber == 3)
     #expect(try await rig.open(0).deviceNumber == 4)
     #expect(try await rig.open(0xA, presented: 9).deviceNumber == 1)
+    #expect(try await rig.open(0xE, presented: .max).deviceNumber == 5)
     #expect(try await rig.open(0xA, user: "alice").deviceNumber == 1)
     await rig.close()
   }

@@ -87,6 +87,38 @@ import Testing
     await rig.close()
   }
 
+  @Test func aRedisThatLoadsIsAskedAgain() async throws {
+    let rig = try RedisRig(address: .unix(path: "unused"))
+    let port: UInt16 = await rig.run { rig in
+      let listener = try? StreamListener(
+        loop: rig.loop, address: .v4(127, 0, 0, 1, port: 0), reusePort: false, backlog: 4
+      ) { stream, _ in
+        rig.values["stream"] = stream
+        rig.values["connections"] = (rig.values["connections"] as? Int ?? 0) + 1
+        stream.onBytes = { _ in
+          let pings = (rig.values["pings"] as? Int ?? 0) + 1
+          rig.values["pings"] = pings
+          stream.write(Array((pings < 3 ? "-LOADING Redis is loading\r\n" : "+PONG\r\n").utf8))
+        }
+      }
+      rig.values["listener"] = listener
+      return listener?.localAddress.port ?? 0
+    }
+    await rig.run { rig in
+      let link = RedisLink(loop: rig.loop, address: .tcp(host: "127.0.0.1", port: port))
+      rig.values["link"] = link
+      link.start()
+    }
+    try await rig.until { ($0.values["link"] as? RedisLink)?.isUp == true }
+    #expect(await rig.run { $0.values["pings"] as? Int } == 3)
+    #expect(await rig.run { $0.values["connections"] as? Int } == 1)
+    await rig.run { rig in
+      (rig.values["link"] as? RedisLink)?.stop()
+      (rig.values["stream"] as? SimpIO.Stream)?.onBytes = nil
+    }
+    await rig.close()
+  }
+
   /// A port that was free a moment ago.
   static func freePort() -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
