@@ -108,7 +108,7 @@ def test_a_text_through_simp_where_a_fifth_is_lost(server, simp, names, seed):
         assert sending.finish(60) == 0, sending.text
         assert listening.finish(60) == 0, listening.text
         assert listening.out == lines
-        assert min(lossy.lost.values()) > 10, lossy.lost
+        assert min(lossy.lost.values()) > 3, lossy.lost  # datagrams are filled: they are few
 
 
 def test_a_text_through_simp_while_the_address_changes(server, simp, names):
