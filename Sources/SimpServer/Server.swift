@@ -85,7 +85,8 @@ public final class Server: @unchecked Sendable {
   private func openRedis(completion: @escaping (Result<RedisAddress, ServerError>) -> Void) {
     switch configuration.redis {
     case .embedded:
-      let embedded = EmbeddedRedis(loop: control, directory: configuration.stateDirectory) { [log] event in
+      guard let stateDirectory = state?.path else { preconditionFailure("the state directory comes first") }
+      let embedded = EmbeddedRedis(loop: control, directory: stateDirectory) { [log] event in
         log.info("embedded redis", ["event": "\(event)"])
       }
       self.embedded = embedded

@@ -16,7 +16,6 @@ struct StateDirectory {
   /// - Throws: `ServerError` with what is wrong and the remedy: not writable, held by another server, key readable by
   ///   others.
   init(path: String) throws(ServerError) {
-    self.path = path
     if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
       throw ServerError("cannot make the state directory \(path): \(errorText()); name another with --state DIR")
     }
@@ -25,6 +24,14 @@ struct StateDirectory {
         "the state directory \(path) is not writable: \(errorText()); give it to this user, or name another with "
           + "--state DIR")
     }
+    // Redis works in a directory of its own, so the path must not depend on where this process stands.
+    guard let absolute = unsafe realpath(path, nil) else {
+      throw ServerError("cannot find the state directory \(path): \(errorText())")
+    }
+    // SAFETY: realpath allocated the text; it is copied, then freed once.
+    let path = unsafe String(cString: absolute)
+    unsafe free(absolute)
+    self.path = path
     do throws(IOError) {
       lock = try FileLock(path: path + "/lock")
     } catch {
