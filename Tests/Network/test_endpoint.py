@@ -1,0 +1,49 @@
+"""What Redis says of who is where: while somebody is on, after he left, and after the server died."""
+
+import time
+
+from link import CLIENTS, Link, wait_until
+from people import Person, Server, wait_online
+
+CLEAN = dict(loss=0.0, delay_ms=5)
+
+
+def endpoint(server):
+    values = server.redis("hvals", "simp:endpoints:{u:bob}").split()
+    return dict(value.split("=", 1) for value in values)
+
+
+def test_the_endpoint_while_he_is_on_and_after_he_left():
+    with Link(**CLEAN) as link, Server(link) as server:
+        with Person(link, server, "bob", "listen", "-v") as bob:
+            wait_online(server, "bob")
+            entry = endpoint(server)
+            wait_until(lambda: any(b"seen as" in line for line in bob.err), 10, "bob to hear of his address")
+            seen = next(line for line in bob.err if b"seen as" in line).split(b"seen as ")[1].split(b",")[0]
+            assert entry["udp"] == seen.strip().decode() and entry["udp"].startswith(CLIENTS + ":")
+            assert entry["node"] == server.node and entry["transport"] == "udp" and entry["state"] == "live"
+            bob.process.terminate()
+            bob.finish(10)
+        wait_until(lambda: not server.redis("exists", "simp:endpoints:{u:bob}").startswith("1"), 5, "bob to be gone")
+
+
+def test_a_dead_node_is_gone_and_its_successor_says_later():
+    with Link(**CLEAN) as link, Server(link, "--log-level", "debug") as server:
+        first = server.node
+        with Person(link, server, "bob", "listen") as bob:
+            wait_online(server, "bob")
+            assert server.redis("exists", f"simp:node:{first}").startswith("1")
+            server.kill()
+            killed = time.monotonic()
+        wait_until(lambda: server.redis("exists", f"simp:node:{first}").startswith("0"), 16, "the node to be gone")
+        gone = time.monotonic() - killed
+        server.start()
+        assert server.node != first
+        with Person(link, server, "alice", "send", "bob", "hello again", "-v", "--timeout", "60s") as alice:
+            wait_until(lambda: "message later" in server.text(), 20, "LATER for bob")
+            assert not any(b"delivered" in line for line in alice.out)
+            with Person(link, server, "bob", "listen", "-n", "1", "--timeout", "30s") as bob:
+                assert bob.finish(40) == 0 and bob.out == [b"hello again\n"]
+            assert alice.finish(40) == 0
+    print(f"simp:node gone {gone:.1f} s after the kill")
+    assert gone <= 15.5
