@@ -92,8 +92,8 @@ class Program:
 
 
 class Server:
-    def __init__(self, state, *arguments, port=None, udp_port=None):
-        self.state = pathlib.Path(state)
+    def __init__(self, state, *arguments, port=None, udp_port=None, redis="embedded", host=HOST):
+        self.state, self.where, self.host = pathlib.Path(state), redis, host
         self.port = port or free_port()
         self.udp_port = udp_port or free_port(socket.SOCK_DGRAM)
         self.arguments = arguments
@@ -101,8 +101,8 @@ class Server:
 
     def start(self):
         self.program = Program([
-            BIN / "simp-server", "--redis", "embedded", "--state", self.state, "--port", self.port, "--udp-port",
-            self.udp_port, "--log-level", "debug", *self.arguments])
+            BIN / "simp-server", "--redis", self.where, "--state", self.state, "--listen", self.host, "--port",
+            self.port, "--udp-port", self.udp_port, "--log-level", "debug", *self.arguments])
         self.program.wait_for(lambda: any("ready" in line for line in self.program.out + self.program.err))
         return self
 
@@ -132,7 +132,7 @@ class Server:
     # -- Clients
 
     def client(self, user, **options):
-        return simpclient.Client(HOST, self.port, self.token(user), **options)
+        return simpclient.Client(self.host, self.port, self.token(user), **options)
 
     # -- Redis
 

@@ -15,7 +15,8 @@ EXAMPLES = BLOCK.findall(DOCUMENT.read_text("utf-8"))
 def test_the_document_has_an_example_for_every_packet_and_datagram():
     shown = {(file, name) for file, name, _ in EXAMPLES}
     assert {("packets.txt", name) for name in golden.read("packets.txt")} <= shown
-    assert {("datagrams.txt", name) for name in golden.read("datagrams.txt") if name.startswith(("secret", "aes.c2s"))} <= shown
+    datagrams = [name for name in golden.read("datagrams.txt") if name.startswith(("secret", "aes.c2s"))]
+    assert {("datagrams.txt", name) for name in datagrams} <= shown
 
 
 @pytest.mark.parametrize("file, name, text", EXAMPLES, ids=[f"{file}:{name}" for file, name, _ in EXAMPLES])
