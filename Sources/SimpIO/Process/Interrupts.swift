@@ -15,15 +15,21 @@ public final class Interrupts: @unchecked Sendable {
 
   /// Takes over the signals for the rest of the process, on a thread of its own.
   ///
+  /// - Parameter beforeExit: called before a second signal ends the process.
   /// - Throws: `IOError` when there are no descriptors left.
-  public init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) throws(IOError) {
+  public init(
+    _ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP], beforeExit: @escaping () -> Void = {}
+  ) throws(IOError) {
     let loop = try EventLoop()
     let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
     self.loop = loop
     self.stream = stream
     var first: Instant?
     source = try SignalSource(loop: loop, signals: signals) { signal in
-      if let first, loop.now - first > .milliseconds(500) { exit(128 + signal) }
+      if let first, loop.now - first > .milliseconds(500) {
+        beforeExit()
+        exit(128 + signal)
+      }
       if first == nil {
         first = loop.now
         continuation.yield(signal)
