@@ -1,0 +1,166 @@
+internal import SimpConnection
+internal import SimpSupport
+
+/// What a run of `pair` found.
+struct PairReport: Sendable {
+  let plan: PairPlan
+  let server: String
+  let verdict: Verdict
+  let tally: Pair.Tally
+  /// Messages that were due and could not be handed over, for the outbox was full.
+  let unsent: UInt64
+  let usage: UsageMeter.Usage
+  let isInterrupted: Bool
+  /// By the SDK's counters, for information; the verdict does not use them.
+  private(set) var retransmitted: UInt64 = 0
+  private(set) var receipts: UInt64 = 0
+  private(set) var impaired: UInt64 = 0
+  let cipher: String?
+  let failure: SIMPError?
+
+  init(
+    _ plan: PairPlan, place: Place, pairs: [Pair], unsent: UInt64, usage: UsageMeter.Usage, isInterrupted: Bool,
+    cipher: String?
+  ) {
+    self.plan = plan
+    server = place.name
+    var verdict = Verdict()
+    var tally = Pair.Tally()
+    for pair in pairs {
+      verdict.add(pair.verdict)
+      tally.add(pair.tally)
+      let statistics = pair.sender.statistics
+      retransmitted += statistics.retransmitted
+      receipts += statistics.delivered
+      impaired += statistics.datagramsImpaired + pair.recipient.statistics.datagramsImpaired
+    }
+    self.verdict = verdict
+    self.tally = tally
+    self.unsent = unsent
+    self.usage = usage
+    self.isInterrupted = isInterrupted
+    self.cipher = cipher
+    failure = pairs.lazy.compactMap(\.failure).first
+  }
+
+  /// Delivered in the measured time, a second.
+  var rate: Double {
+    let parts = plan.duration.components
+    return Double(tally.deliveredInWindow) / (Double(parts.seconds) + Double(parts.attoseconds) / 1e18)
+  }
+
+  var exitCode: Int32 {
+    if !verdict.isGood { return ExitCode.notDelivered }
+    return failure == nil && verdict.sent > 0 ? ExitCode.ok : ExitCode.failed
+  }
+
+  /// Prints it on standard output.
+  ///
+  /// - Returns: the exit status.
+  func print(asJSON: Bool) throws(OutputWriter.Failure) -> Int32 {
+    if let failure { Terminal.say("simp-bench: a connection ended: \(printable(failure.message))") }
+    try OutputWriter.standardOutput.line(asJSON ? json.description : text)
+    return exitCode
+  }
+
+  // MARK: - For programs
+
+  var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("sent", .unsigned(verdict.sent)), .init("delivered", .unsigned(verdict.delivered)),
+      .init("duplicated", .unsigned(verdict.duplicated)), .init("out_of_order", .unsigned(verdict.outOfOrder)),
+      .init("lost", .unsigned(verdict.lost)), .init("retransmitted", .unsigned(retransmitted)),
+      .init("by_tcp", .unsigned(tally.byTCP)), .init("rate_per_s", .number(rate, digits: 1)),
+      .init("latency_ms", Self.milliseconds(tally.latency)),
+      .init("corrupt", .unsigned(verdict.corrupt)), .init("misdirected", .unsigned(verdict.misdirected)),
+      .init("verdict", .string(verdict.isGood ? "good" : "bad")),
+      .init("interrupted", .bool(isInterrupted)),
+      .init("receipts", .unsigned(receipts)),
+      .init("cipher", cipher.map(JSONValue.string) ?? .null), .init("tls", .string("clear")),
+      .init("server", .string(server)),
+      .init("pairs", .integer(Int64(plan.pairs))), .init("size_bytes", .integer(Int64(plan.size))),
+      .init("duration_s", .number(Self.seconds(plan.duration), digits: 3)),
+    ]
+    if let rate = plan.rate {
+      members += [
+        .init("offered_per_s", .number(rate, digits: 1)), .init("unsent", .unsigned(unsent)),
+        .init("lag_ms", Self.milliseconds(tally.lag)),
+        .init("latency_uncorrected_ms", Self.milliseconds(tally.uncorrected)),
+      ]
+    } else {
+      members.append(.init("window", .integer(Int64(plan.window))))
+    }
+    if let impairment = plan.impairment {
+      members.append(
+        .init(
+          "impairment",
+          .object([
+            "loss": .number(impairment.loss, digits: 4),
+            "delay_ms": .number(Self.seconds(impairment.delay) * 1000, digits: 3),
+            "seed": .unsigned(impairment.seed), "dropped": .unsigned(impaired),
+          ])))
+    }
+    members.append(.init("bench_cpu_us", perMessage(usage.own).map { .number($0, digits: 2) } ?? .null))
+    members.append(
+      .init("server_cpu_us", usage.server.flatMap(perMessage).map { .number($0, digits: 2) } ?? .null))
+    return .object(members)
+  }
+
+  private static func milliseconds(_ histogram: Histogram) -> JSONValue {
+    func value(_ fraction: Double) -> JSONValue { .number(Double(histogram.percentile(fraction)) / 1e6, digits: 4) }
+    return .object([
+      "p50": value(0.5), "p90": value(0.9), "p99": value(0.99), "p999": value(0.999),
+      "max": .number(Double(histogram.maximum) / 1e6, digits: 4),
+    ])
+  }
+
+  private static func seconds(_ duration: Duration) -> Double {
+    let parts = duration.components
+    return Double(parts.seconds) + Double(parts.attoseconds) / 1e18
+  }
+
+  /// Microseconds of processor time for a message of the measured time.
+  private func perMessage(_ seconds: Double) -> Double? {
+    tally.deliveredInWindow > 0 ? seconds * 1e6 / Double(tally.deliveredInWindow) : nil
+  }
+
+  // MARK: - For people
+
+  var text: String {
+    var lines: [String] = []
+    func line(_ name: String, _ text: String) {
+      lines.append(name + String(repeating: " ", count: max(1, 12 - name.count)) + text)
+    }
+    let offered = plan.rate.map { ", \(fixed($0, digits: 0))/s offered" } ?? ", \(plan.window) under way in each"
+    line(
+      "pair",
+      "\(plan.pairs) \(plan.pairs == 1 ? "pair" : "pairs")\(offered), \(plan.size) bytes, "
+        + "\(DurationText.describe(plan.duration)), server \(server)" + (isInterrupted ? ", INTERRUPTED" : ""))
+    if let impairment = plan.impairment {
+      line(
+        "impairment",
+        "loss \(fixed(impairment.loss * 100, digits: 1)) %, delay \(DurationText.describe(impairment.delay)) each way "
+          + "of each client, seed \(impairment.seed): \(impaired) datagrams dropped")
+    }
+    line("rate", "\(fixed(rate, digits: 0)) messages/s")
+    line("latency", Self.describe(tally.latency) + " (from due to taken)")
+    if plan.rate != nil {
+      line("", Self.describe(tally.uncorrected) + " (from handed over)")
+      line("lag", Self.describe(tally.lag) + (unsent > 0 ? "; \(unsent) due and not sent: no room" : ""))
+    }
+    line("channels", "datagrams \(cipher ?? "off"), TLS clear, \(tally.byTCP) messages came by TCP first")
+    line("receipts", "DELIVERED for \(receipts) of \(verdict.sent), \(retransmitted) sent again")
+    let own = perMessage(usage.own).map { "\(fixed($0, digits: 1)) us bench" } ?? "unknown"
+    let server = usage.server.flatMap(perMessage).map { ", \(fixed($0, digits: 1)) us server" } ?? ""
+    line("cpu", "\(own)\(server) a message")
+    line("verdict", "\(verdict.words) (\(verdict.sent) sent, \(verdict.delivered) delivered)")
+    return lines.joined(separator: "\n")
+  }
+
+  private static func describe(_ histogram: Histogram) -> String {
+    func value(_ nanoseconds: UInt64) -> String { DurationText.describe(.nanoseconds(Int64(clamping: nanoseconds))) }
+    let fractions = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)]
+    return fractions.map { "\($0.0) \(value(histogram.percentile($0.1)))" }.joined(separator: ", ")
+      + ", max \(value(histogram.maximum))"
+  }
+}

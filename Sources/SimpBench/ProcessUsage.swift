@@ -1,0 +1,38 @@
+internal import Glibc
+internal import SimpSupport
+
+/// Processor time that processes used, in seconds.
+enum ProcessUsage {
+  /// Of this process, all threads, user and system.
+  static var own: Double {
+    var usage = rusage()
+    // SAFETY: fills a local structure.
+    unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+  }
+
+  /// Of another process; nil when it cannot be read.
+  static func of(_ pid: Int32) -> Double? {
+    guard let bytes = try? FileContents.read(path: "/proc/\(pid)/stat", maximumBytes: 4096) else { return nil }
+    // The name in parentheses may hold anything; what follows the last parenthesis is numbers. utime and stime are
+    // fields 14 and 15, the first after the name is 3.
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard let end = text.lastIndex(of: ")") else { return nil }
+    let fields = text[text.index(after: end)...].split(separator: " ")
+    guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+    return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+
+  /// Raises the soft limit of open files to the hard one.
+  ///
+  /// - Returns: how many files may be open.
+  static func raiseFileLimit() -> Int {
+    var limit = rlimit()
+    // SAFETY: both calls use a local structure.
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+    limit.rlim_cur = limit.rlim_max
+    unsafe _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    return Int(clamping: limit.rlim_cur)
+  }
+}
