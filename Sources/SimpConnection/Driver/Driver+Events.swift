@@ -13,14 +13,15 @@ extension Driver {
 
   private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
     var arrived: [SIMPMessage] = []
-    var finished = (messages: 0, bytes: 0)
+    var finished: [(message: OpenMessage, end: ReceiptEnd)] = []
     // Handed over together: whoever waits is woken once for all of them.
     defer {
       if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
-      if finished.messages > 0 {
+      if !finished.isEmpty {
         // First: who waits for this looks at the counts next.
         publish()
-        outgoing.update { $0.finish(messages: finished.messages, bytes: finished.bytes) }
+        for (message, end) in finished { message.receipt.move(to: end.state, outcome: end.outcome) }
+        outgoing.update { $0.finish(messages: finished.count, bytes: finished.reduce(0) { $0 + $1.message.bytes }) }
       }
     }
     for event in events {
@@ -33,11 +34,9 @@ extension Driver {
         open[key]?.receipt.move(to: .later)
       case .finished(let key, let state, let code, let attempts, let transport):
         guard let message = open.removeValue(forKey: key) else { continue }
-        finished.messages += 1
-        finished.bytes += message.bytes
         let delivery = SIMPDelivery(
           elapsed: Duration(now - message.posted), transport: SIMPTransport(transport), attempts: attempts)
-        finish(message.receipt, state, code, delivery)
+        finished.append((message, count(state, code, delivery)))
       case .loggedIn(let reply):
         loggedIn(reply, now: now)
       case .ended(let refusal):
@@ -70,20 +69,23 @@ extension Driver {
     }
   }
 
-  private func finish(_ receipt: SIMPReceipt, _ state: MessageState, _ code: ErrorCode, _ delivery: SIMPDelivery) {
+  private typealias ReceiptEnd = (state: SIMPReceipt.State, outcome: Result<SIMPDelivery, SIMPError>)
+
+  /// Counts a message that is finished, and says how its receipt ends.
+  private func count(_ state: MessageState, _ code: ErrorCode, _ delivery: SIMPDelivery) -> ReceiptEnd {
     switch state {
     case .delivered, .read:
       tally.delivered += 1
-      receipt.move(to: state == .read ? .read : .delivered, outcome: .success(delivery))
+      return (state == .read ? .read : .delivered, .success(delivery))
     case .stored:
       tally.stored += 1
-      receipt.move(to: .stored, outcome: .success(delivery))
+      return (.stored, .success(delivery))
     case .expired:
       tally.failed += 1
-      receipt.move(to: .expired, outcome: .failure(SIMPError(.expired, "the message's time ran out")))
+      return (.expired, .failure(SIMPError(.expired, "the message's time ran out")))
     case .rejected, .unspecified, .accepted, .later:
       tally.failed += 1
-      receipt.move(to: .rejected, outcome: .failure(SIMPError(.rejected, "the server refuses it: \(code.words)")))
+      return (.rejected, .failure(SIMPError(.rejected, "the server refuses it: \(code.words)")))
     }
   }
 
