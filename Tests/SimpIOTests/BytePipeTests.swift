@@ -2,24 +2,24 @@ import SimpCore
 import SimpIO
 import Testing
 
-/// Swaps a byte with the peer first, then flips the bits of everything: small, and with the needs of TLS.
+/// Swaps two bytes with the peer first, then flips the bits of everything: small, and with the needs of TLS.
 private final class FlipPipe: BytePipe {
-  var hasGreeting = false
-  let greeting: UInt8
+  let greeting: [UInt8]
+  private var greeted = 0
   var finished = 0
 
-  init(greeting: UInt8 = 0x55) { self.greeting = greeting }
+  init(greeting: [UInt8] = [0x55, 0x56]) { self.greeting = greeting }
 
-  var isReady: Bool { hasGreeting }
+  var isReady: Bool { greeted == 2 }
   private(set) var isEnded = false
 
-  func start(wire: inout [UInt8]) { wire.append(greeting) }
+  func start(wire: inout [UInt8]) { wire += greeting }
 
   func receive(_ wire: Span<UInt8>, plain: inout [UInt8], reply: inout [UInt8]) throws(PipeError) {
     for index in wire.indices {
-      if !hasGreeting {
-        guard wire[index] == 0x55 else { throw PipeError("that was no greeting") }
-        hasGreeting = true
+      if !isReady {
+        guard wire[index] == 0x55 + UInt8(greeted) else { throw PipeError("that was no greeting") }
+        greeted += 1
       } else if wire[index] == 0xEE {
         isEnded = true
       } else {
@@ -71,6 +71,28 @@ private final class FlipPipe: BytePipe {
     #expect(pipes.client.finished == 1)
   }
 
+  @Test func connectingEndsWithTheWholeGreeting() throws {
+    let pipe = FlipPipe()
+    var steps: [String] = []
+    try withLoop { loop in
+      let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
+        stream.onBytes = { _ in }
+        stream.write([0x55])
+        let rest = loop.makeTimer { [unowned stream] in
+          steps.append("rest")
+          stream.write([0x56])
+        }
+        rest.arm(at: loop.now + .milliseconds(10))
+      }
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(5)) { result in
+        steps.append("connected")
+        #expect(pipe.isReady)
+        loop.stop()
+      }
+    }
+    #expect(steps == ["rest", "connected"])
+  }
+
   @Test func aPipeThatNeverGetsReadyTimesOut() throws {
     var error: IOError?
     try withLoop { loop in
@@ -101,7 +123,7 @@ private final class FlipPipe: BytePipe {
   @Test func whatThePipeRefusesEndsTheStreamWithItsWords() throws {
     var errors: [String] = []
     try withLoop { loop in
-      let makePipe = { FlipPipe(greeting: 0x66) }
+      let makePipe = { FlipPipe(greeting: [0x66]) }
       let listener = try StreamListener(loop: loop, address: .loopback(port: 0), makePipe: makePipe) { stream, _ in
         stream.onBytes = { _ in }
         stream.onClose = { _ in

@@ -73,8 +73,11 @@ import Testing
       deinit { loop.execute {} }
     }
     let loop = try EventLoop()
-    let holder = Holder(loop)
-    loop.execute { _ = holder }
+    do {
+      // Only the work holds it.
+      let holder = Holder(loop)
+      loop.execute { _ = holder }
+    }
     loop.close()
   }
 

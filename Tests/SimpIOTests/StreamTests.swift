@@ -45,11 +45,17 @@ import Testing
     var drained: [Int] = []
     try withLoop { loop in
       let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
-        let resume = loop.makeTimer { [unowned stream] in stream.resumeReading() }
+        var isPaused = false
+        let resume = loop.makeTimer { [unowned stream] in
+          isPaused = false
+          stream.resumeReading()
+        }
         stream.onBytes = { [unowned stream] bytes in
           if Array(copying: bytes) != pattern(at: received, count: bytes.count) { isBroken = true }
           received += bytes.count
           if received == total { return loop.stop() }
+          #expect(!isPaused, "bytes came while reading was paused")
+          isPaused = true
           stream.pauseReading()
           // While nothing is read here, the writer's bytes pile up on its side.
           resume.arm(at: loop.now + .microseconds(200))
@@ -114,6 +120,7 @@ import Testing
       let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { _, _ in }
       let address = listener.localAddress
       listener.close()
+      try whenCopiesAreGone { try StreamListener.checkFree(address) }
       var isInside = true
       Stream.connect(loop: loop, to: address, timeout: .seconds(5)) { result in
         #expect(!isInside, "the completion came from inside the call")

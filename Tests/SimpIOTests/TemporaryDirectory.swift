@@ -1,3 +1,4 @@
+import CSimpLinux
 import Glibc
 import Testing
 
@@ -26,4 +27,18 @@ func readFile(_ path: String) throws -> String {
   var bytes = [UInt8](repeating: 0, count: 4096)
   let count = unsafe read(fd, &bytes, bytes.count)
   return String(decoding: bytes[..<max(count, 0)], as: UTF8.self)
+}
+
+/// Tries what needs a descriptor of this process to be closed for good. A program that another test is starting at this
+/// moment has a copy of it until it runs; so it is tried again, for at most 10 seconds.
+func whenCopiesAreGone<T>(_ body: () throws -> T) throws -> T {
+  let deadline = simp_monotonic_nanoseconds() + 10_000_000_000
+  while true {
+    do {
+      return try body()
+    } catch {
+      if simp_monotonic_nanoseconds() > deadline { throw error }
+      sched_yield()
+    }
+  }
 }
