@@ -1,6 +1,5 @@
 import SimpCore
 import SimpIO
-import Synchronization
 import Testing
 
 @testable import SimpConnection

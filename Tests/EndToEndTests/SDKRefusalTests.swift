@@ -50,7 +50,7 @@ struct SDKRefusalTests {
     let gone = try SDKScriptedServer { _ in .accept }
     gone.close()
     var configuration = SIMPConnection.Configuration()
-    configuration.connectTimeout = .milliseconds(200)
+    configuration.connectTimeout = .seconds(2)
     let connection = try SIMPConnection(to: gone.address, token: "t", configuration: configuration)
     do {
       try await connection.connected()

@@ -1,6 +1,5 @@
 import SimpCore
 import SimpIO
-import Synchronization
 import Testing
 
 /// A server that does what a test tells it, on a thread of its own: it takes logins or refuses them, ends sessions, cuts
@@ -19,13 +18,13 @@ final class SDKScriptedServer: @unchecked Sendable {
 
   let port: UInt16
   /// When each login came, and with which token.
-  let logins = Mutex<[(at: Instant, token: String)]>([])
+  let logins = Locked<[(at: Instant, token: String)]>([])
   private let script: @Sendable (Int) -> Answer
   private let loop: EventLoop
   private var listener: StreamListener!
   private var clients: [UInt64: (session: ServerSession, stream: SimpIO.Stream)] = [:]
   /// What clients said became of their messages.
-  let reported = Mutex<[Outcome]>([])
+  let reported = Locked<[Outcome]>([])
 
   /// - Parameter script: what to do with the first, second, third login (counted from 0).
   init(listen: PeerAddress = .loopback(port: 0), script: @escaping @Sendable (Int) -> Answer) throws {
@@ -46,7 +45,7 @@ final class SDKScriptedServer: @unchecked Sendable {
   }
 
   private struct Weak: Sendable { weak var value: SDKScriptedServer? }
-  private static let accepting = Mutex<[ObjectIdentifier: Weak]>([:])
+  private static let accepting = Locked<[ObjectIdentifier: Weak]>([:])
 
   var address: String { "127.0.0.1:\(port)" }
 

@@ -5,7 +5,6 @@ import SimpIO
 import SimpServer
 import SimpSupport
 import SimpToken
-import Synchronization
 import Testing
 
 /// A real server inside the test's process, with its embedded Redis in a directory of its own.
@@ -14,14 +13,14 @@ final class SDKServer: Sendable {
   let key: TokenKey
   let port: UInt16
   private let control: EventLoop
-  private let server: Mutex<Server?>
+  private let server: Locked<Server?>
 
   private init(directory: SDKDirectory, key: TokenKey, port: UInt16, control: EventLoop, server: Server) {
     self.directory = directory
     self.key = key
     self.port = port
     self.control = control
-    self.server = Mutex(server)
+    self.server = Locked(server)
   }
 
   /// Starts one; again in the same directory and on the same port, it is the same server come back.

@@ -46,8 +46,9 @@ extension SIMPConnection {
     guard message.size <= WireLimits.maximumContentBytes else {
       throw SIMPError(.tooLarge, "a message of \(message.size) bytes is over \(WireLimits.maximumContentBytes)")
     }
+    let receipt = SIMPReceipt(lock: driver.receiptLock)
     let letter = Letter(
-      content: message, user: user, receipt: SIMPReceipt(), posted: driver.thread.loop.now, isAwaited: isAwaited)
+      content: message, user: user, receipt: receipt, posted: driver.thread.loop.now, isAwaited: isAwaited)
     let (limitMessages, limitBytes) = (driver.configuration.outboxMessages, driver.configuration.outboxBytes)
     let taken = driver.outgoing.change { outgoing in
       Result { () throws(SIMPError) in
@@ -56,6 +57,6 @@ extension SIMPConnection {
     }
     try taken.get()
     driver.schedule()
-    return letter.receipt
+    return receipt
   }
 }

@@ -1,6 +1,5 @@
 internal import SimpCore
 internal import SimpIO
-internal import Synchronization
 
 /// A user's connection to a SIMP server.
 ///

@@ -1,3 +1,5 @@
+internal import SimpIO
+
 /// How a message reached its recipient.
 public struct SIMPDelivery: Hashable, Sendable {
   /// From `post` or `send` to the final receipt.
@@ -36,9 +38,9 @@ public final class SIMPReceipt: Sendable {
     var outcome: Result<SIMPDelivery, SIMPError>?
   }
 
-  private let progress = Watched(Progress())
+  private let progress: Watched<Progress>
 
-  init() {}
+  init(lock: Locked<Void>) { progress = Watched(Progress(), lock: lock) }
 
   /// The message ID: with the sender's name it names the message for ever. 0 until the first login of the connection,
   /// which brings the device number in it.

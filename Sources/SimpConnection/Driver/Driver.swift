@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// One connection's work on the I/O thread: sockets, session, outbox, timers, attempts.
 ///
-/// `@unchecked Sendable`: callers of other threads touch `outgoing`, `inbox`, `board`, `standing`, `published` and
-/// `isScheduled`, each of them a lock or an atomic, and the constants. Everything under "On the loop" belongs to the
+/// `@unchecked Sendable`: callers of other threads touch `outgoing`, `inbox`, `board`, `standing`, `published`,
+/// `receiptLock` and `isScheduled`, each of them a lock or an atomic, and the constants. Everything under "On the loop" belongs to the
 /// loop's thread; it is reached by `schedule` and `execute` only.
 final class Driver: @unchecked Sendable {
   /// What `connected` and `close` wait for.
@@ -26,7 +26,9 @@ final class Driver: @unchecked Sendable {
   let inbox = Watched(Inbox())
   let standing = Watched(Standing())
   let board = StateBoard()
-  let published = Mutex(SIMPStatistics())
+  let published = Locked(SIMPStatistics())
+  /// Of the progress of all receipts.
+  let receiptLock = Locked(())
   private let isScheduled = Atomic(false)
 
   // MARK: On the loop

@@ -1,12 +1,11 @@
 internal import SimpCore
 internal import SimpIO
-internal import Synchronization
 
 /// The one thread on which all connections of a program do their I/O. Made at first use, there until the end.
 ///
 /// `@unchecked Sendable`: `dirty` is touched on the loop's thread only, which `markDirty` checks in debug builds.
 final class IOThread: @unchecked Sendable {
-  private static let one = Mutex<IOThread?>(nil)
+  private static let one = Locked<IOThread?>(nil)
 
   let loop: EventLoop
   private var dirty: [Driver] = []

@@ -1,5 +1,5 @@
 internal import SimpCore
-internal import Synchronization
+internal import SimpIO
 
 /// What a driver counts itself, and what its earlier sessions counted.
 struct Tally {

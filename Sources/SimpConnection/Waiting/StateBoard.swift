@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import SimpIO
 
 /// The present state of a connection, and those who read its states. Any thread.
 final class StateBoard: Sendable {
@@ -10,7 +10,7 @@ final class StateBoard: Sendable {
     var feeds: [WeakFeed] = []
   }
 
-  private let board = Mutex(Board())
+  private let board = Locked(Board())
 
   func makeFeed() -> StateFeed {
     board.withLock { board in

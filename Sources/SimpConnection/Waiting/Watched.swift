@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import SimpIO
 
 /// How a wait ended.
 enum Waited<Value> {
@@ -24,7 +24,9 @@ extension Waited {
 ///
 /// Waiters are told that something changed and look for themselves, in their own task: what they take out of the value
 /// is theirs, and a wait that was cancelled has taken nothing.
-final class Watched<Value: Sendable>: Sendable {
+///
+/// `@unchecked Sendable`: `box` is touched in `withBox` only, under the lock.
+final class Watched<Value: Sendable>: @unchecked Sendable {
   private struct Waiter {
     var id: UInt64
     var continuation: CheckedContinuation<Void, Never>
@@ -40,18 +42,30 @@ final class Watched<Value: Sendable>: Sendable {
     var lastWait: UInt64 = 0
   }
 
-  private let box: Mutex<Box>
+  private let lock: Locked<Void>
+  private var box: Box
 
-  init(_ value: Value) { box = Mutex(Box(value: value)) }
+  /// - Parameter lock: shared by many small values that are seldom touched at once, so that each costs less.
+  init(_ value: Value, lock: Locked<Void> = Locked(())) {
+    self.lock = lock
+    box = Box(value: value)
+  }
 
-  func read<Result>(_ body: (Value) -> Result) -> Result { box.withLock { body($0.value) } }
+  private func withBox<Result>(_ body: (inout Box) -> Result) -> Result {
+    var result: Result?
+    lock.withLock { _ in result = body(&box) }
+    guard let result else { preconditionFailure("the body of a lock did not run") }
+    return result
+  }
+
+  func read<Result>(_ body: (Value) -> Result) -> Result { withBox { body($0.value) } }
 
   /// Changes the value without telling those who wait.
-  func change<Result>(_ body: (inout Value) -> Result) -> Result { box.withLock { body(&$0.value) } }
+  func change<Result>(_ body: (inout Value) -> Result) -> Result { withBox { body(&$0.value) } }
 
   /// Changes the value and tells those who wait.
   func update<Result>(_ body: (inout Value) -> Result) -> Result {
-    let (result, waiters) = box.withLock { box in
+    let (result, waiters) = withBox { box in
       let result = body(&box.value)
       box.version += 1
       let waiters = box.waiters
@@ -75,7 +89,7 @@ final class Watched<Value: Sendable>: Sendable {
     if isCancellable, Task.isCancelled { return .cancelled }
     // The common case first: it costs no task and no wait.
     if let found = change(check) { return .value(found) }
-    let id = box.withLock { box in
+    let id = withBox { box in
       box.lastWait += 1
       box.waits[box.lastWait] = false
       return box.lastWait
@@ -85,10 +99,10 @@ final class Watched<Value: Sendable>: Sendable {
     }
     defer {
       timer?.cancel()
-      box.withLock { box in box.waits[id] = nil }
+      withBox { box in box.waits[id] = nil }
     }
     while true {
-      let (found, version, isEnded) = box.withLock { box in
+      let (found, version, isEnded) = withBox { box in
         (check(&box.value), box.version, box.waits[id] == true)
       }
       if let found { return .value(found) }
@@ -109,7 +123,7 @@ final class Watched<Value: Sendable>: Sendable {
     _ id: UInt64, since version: UInt64, isolation: isolated (any Actor)? = #isolation
   ) async {
     await withCheckedContinuation { continuation in
-      let sleeps = box.withLock { box in
+      let sleeps = withBox { box in
         guard box.version == version, box.waits[id] == false else { return false }
         box.waiters.append(Waiter(id: id, continuation: continuation))
         return true
@@ -119,7 +133,7 @@ final class Watched<Value: Sendable>: Sendable {
   }
 
   private func end(_ id: UInt64) {
-    let waiter = box.withLock { box -> Waiter? in
+    let waiter = withBox { box -> Waiter? in
       guard box.waits[id] != nil else { return nil }
       box.waits[id] = true
       guard let index = box.waiters.firstIndex(where: { $0.id == id }) else { return nil }
