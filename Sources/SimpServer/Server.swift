@@ -28,6 +28,7 @@ public final class Server: @unchecked Sendable {
   private var embedded: EmbeddedRedis?
   private var probe: RedisLink?
   private var reactors: [Reactor] = []
+  private var shared: ServerShared?
   private var isStopping = false
   /// Reactors that have not stopped yet, while the server stops.
   private var running = 0
@@ -147,6 +148,7 @@ public final class Server: @unchecked Sendable {
         (tcp.port, udp.port) = try reactor.open(tcp: tcp, udp: udp, redis: redis)
       }
       shared.set(reactors)
+      self.shared = shared
       let ready = Ready(tcp: tcp, udp: udp, node: node, keyPath: state.keyPath, isKeyNew: state.isKeyNew)
       // A login before Redis answers would be refused: the server is ready when every reactor's link is up.
       starting = reactors.count
@@ -157,6 +159,7 @@ public final class Server: @unchecked Sendable {
     } catch {
       for reactor in reactors { reactor.loop.close() }
       reactors = []
+      shared.set([])
       return completion(.failure(ServerError("\(error)")))
     }
     for reactor in reactors { reactor.loop.startThread(name: "simp-reactor-\(reactor.number)") }
@@ -192,7 +195,17 @@ public final class Server: @unchecked Sendable {
   private func finishStopping(_ completion: @escaping @Sendable () -> Void) {
     for reactor in reactors { reactor.loop.close() }
     reactors = []
-    guard let embedded else { return completion() }
-    embedded.stop { completion() }
+    // They know one another through it.
+    shared?.set([])
+    shared = nil
+    guard let embedded else {
+      state = nil
+      return completion()
+    }
+    // The directory is locked until nothing of this server writes to it.
+    embedded.stop { [self] in
+      state = nil
+      completion()
+    }
   }
 }

@@ -1,7 +1,6 @@
 internal import SimpIO
 internal import SimpSupport
 internal import SimpToken
-internal import Synchronization
 
 /// What all reactors of one server share, none of it on the way of a datagram.
 final class ServerShared: Sendable {
@@ -11,8 +10,8 @@ final class ServerShared: Sendable {
   let log: Log
   let counters: ServerCounters
   /// Never falls within a process; Redis raises it above what it has stored.
-  private let epoch = Mutex<UInt64>(0)
-  private let list = Mutex<[Reactor]>([])
+  private let epoch = Locked<UInt64>(0)
+  private let list = Locked<[Reactor]>([])
 
   init(node: String, reactors: Int, key: TokenKey, log: Log, counters: ServerCounters) {
     self.node = node
