@@ -14,13 +14,17 @@ struct OutcomeQueue {
   private var lastTaken: Instant?
   private var firstAdded = Instant.never
   private var onlyAccepted = true
+  /// Messages spoken of, roughly: repeated ones count again.
+  private var waiting = 0
 
   var isEmpty: Bool { subjects.isEmpty }
 
-  /// When the next receipt is due: at once after idle, then every `outcomeInterval`. ACCEPTED alone waits a moment for
+  /// When the next receipt is due: at once after idle, then every `outcomeInterval`, and at once when it would speak of
+  /// many messages: a sender whose window is full of finished ones would stand still for the rest of the interval. ACCEPTED alone waits a moment for
   /// the DELIVERED that mostly follows it.
   var deadline: Instant? {
     guard !subjects.isEmpty else { return nil }
+    if waiting >= WireTimes.outcomesAtOnce { return firstAdded }
     let ready = onlyAccepted ? firstAdded + .milliseconds(5) : firstAdded
     guard let lastTaken else { return ready }
     return max(ready, lastTaken + WireTimes.outcomeInterval)
@@ -37,6 +41,7 @@ struct OutcomeQueue {
       onlyAccepted = true
     }
     if state != .accepted { onlyAccepted = false }
+    waiting += 1
     guard let last = orders[subject]?.last else {
       subjects.append(subject)
       orders[subject] = [order...order]
@@ -54,6 +59,7 @@ struct OutcomeQueue {
   /// Up to `limit` outcomes, the oldest subjects first; the rest stays.
   mutating func take(limit: Int = WireLimits.maximumOutcomes, now: Instant) -> [Outcome] {
     lastTaken = now
+    waiting = 0
     let taken = subjects.prefix(limit)
     subjects.removeFirst(taken.count)
     firstAdded = now

@@ -60,6 +60,8 @@ public enum WireTimes {
   public static let receiptEveryDatagrams = 32
   /// Part (b), after the first of a burst.
   public static let outcomeInterval = Interval.milliseconds(100)
+  /// Part (b) leaves at once when it speaks of this many messages: a quarter of the window.
+  public static let outcomesAtOnce = WireLimits.windowMessages / 4
   /// A datagram wants its receipt now when nothing was first sent for this long.
   public static let idleBeforeReceiptWanted = Interval.milliseconds(50)
 
