@@ -88,7 +88,7 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.finish()
-            raise
+            raise AssertionError(f"{self.process.args} did not end\n{self.text[-4000:]}") from None
 
 
 class Server:
@@ -113,7 +113,7 @@ class Server:
         """Ends what a test left running, and the Redis of a server that was killed."""
         try:
             self.stop()
-        except subprocess.TimeoutExpired:
+        except AssertionError:
             pass
         try:
             self.redis("SHUTDOWN", "NOSAVE")

