@@ -174,7 +174,7 @@ public final class EmbeddedRedis {
       finish()
     } else if upSince != nil {
       died("it no longer answers")
-    } else if restart?.isArmed == false {
+    } else if started != nil {
       launch()
     }
   }

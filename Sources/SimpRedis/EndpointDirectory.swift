@@ -59,7 +59,7 @@ public final class EndpointDirectory {
   /// Gives a session its device number and epoch.
   ///
   /// The number is the one stored for the outbox; else `presentedDevice` if it is not 0 and no other outbox of the user
-  /// has it; else one higher than any given or presented before. The epoch is `proposedEpoch`, or one more than the
+  /// has it; else one higher than any given or taken before. The epoch is `proposedEpoch`, or one more than the
   /// stored one where that is higher.
   ///
   /// - Parameters:

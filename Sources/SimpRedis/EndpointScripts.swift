@@ -18,7 +18,8 @@ enum EndpointScripts {
       local holder = redis.call('HGET', devices, 'n:' .. ARGV[2])
       if not holder or holder == outbox then number = presented end
     end
-    if number == 0 then number = math.max(last, presented) + 1 end
+    -- The last number given or taken is never below one that somebody holds.
+    if number == 0 then number = last + 1 end
     if number > 16777215 then return redis.error_reply('NONUMBER the user has no device numbers left') end
 
     local epoch = math.max(tonumber(ARGV[3]), tonumber(stored[3] or '0') + 1)

@@ -101,7 +101,7 @@ final class RedisConnection {
     _ arguments: [RedisArgument], deadline: Instant, completion: @escaping (Result<RedisReply, RedisError>) -> Void
   ) -> RedisError? {
     precondition(!arguments.isEmpty, "a command has at least its name")
-    guard let context = unsafe context, failure == nil else {
+    guard let context = unsafe context else {
       return RedisError(.notConnected, "there is no connection to Redis now")
     }
     let size = arguments.reduce(64) { $0 + $1.bytes.count + 16 }
@@ -116,6 +116,7 @@ final class RedisConnection {
       unsafe redisAsyncCommandArgv(
         context, { unsafe RedisConnection.replied($0, $1, $2) }, holder.toOpaque(), count, words, lengths)
     }
+    // hiredis refuses once the end of the connection has begun.
     guard status == REDIS_OK else {
       unsafe holder.release()
       return RedisError(.notConnected, "the connection to Redis is closing")

@@ -89,6 +89,30 @@ import Testing
     await rig.close()
   }
 
+  @Test func aCommandSentWhileTheConnectionEndsIsRefused() async throws {
+    let redis = try TestRedis()
+    let rig = try RedisRig(address: redis.address)
+    try await rig.startAndWait()
+    redis.signal(SIGSTOP)
+    let completions = Completions()
+    await rig.run { rig in
+      for _ in 0..<3 {
+        rig.link.command(["PING"], deadline: .seconds(30)) { _ in
+          rig.values["wasUp"] = (rig.values["wasUp"] as? Bool ?? false) || rig.link.isUp
+          rig.link.command(["PING"], completion: completions.next())
+          rig.values["inside"] = (rig.values["inside"] as? Int ?? 0) + completions.answered
+        }
+      }
+    }
+    redis.kill()
+    try await rig.until { _ in completions.answered == 3 }
+    #expect(await rig.run { _ in completions.codes } == [.notConnected, .notConnected, .notConnected])
+    #expect(await rig.run { $0.values["wasUp"] as? Bool } == false)
+    #expect(await rig.run { $0.values["inside"] as? Int } == 0)
+    #expect(await rig.run { _ in completions.calls } == 3)
+    await rig.close()
+  }
+
   @Test func aStoppedRedisIsGivenUpAtTheDeadline() async throws {
     let redis = try TestRedis()
     let rig = try RedisRig(address: redis.address)
