@@ -40,7 +40,7 @@ public final class SIMPReceipt: Sendable {
 
   private let progress: Watched<Progress>
 
-  init(lock: Locked<Void>) { progress = Watched(Progress(), lock: lock) }
+  init(lock: Locked<Bool>) { progress = Watched(Progress(), lock: lock) }
 
   /// The message ID: with the sender's name it names the message for ever. 0 until the first login of the connection,
   /// which brings the device number in it.

@@ -28,7 +28,7 @@ final class Driver: @unchecked Sendable {
   let board = StateBoard()
   let published = Locked(SIMPStatistics())
   /// Of the progress of all receipts.
-  let receiptLock = Locked(())
+  let receiptLock = Locked(false)
   private let isScheduled = Atomic(false)
 
   // MARK: On the loop

@@ -42,11 +42,11 @@ final class Watched<Value: Sendable>: @unchecked Sendable {
     var lastWait: UInt64 = 0
   }
 
-  private let lock: Locked<Void>
+  private let lock: Locked<Bool>
   private var box: Box
 
   /// - Parameter lock: shared by many small values that are seldom touched at once, so that each costs less.
-  init(_ value: Value, lock: Locked<Void> = Locked(())) {
+  init(_ value: Value, lock: Locked<Bool> = Locked(false)) {
     self.lock = lock
     box = Box(value: value)
   }

@@ -12,7 +12,12 @@ public final class Locked<Value>: @unchecked Sendable {
   @usableFromInline let lock = Lock()
   @usableFromInline var value: Value
 
-  public init(_ value: consuming sending Value) { self.value = value }
+  /// - Parameter value: of a type that takes room. One without size (`Void`) would share an address with the object's
+  ///   header, which the thread sanitizer takes for a race.
+  public init(_ value: consuming sending Value) {
+    precondition(MemoryLayout<Value>.size > 0, "a lock needs a value that takes room")
+    self.value = value
+  }
 
   /// Runs `body` with the value to itself, and returns what it returns. `body` must not wait for another lock user.
   @inlinable
