@@ -64,7 +64,13 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport"],
       swiftSettings: strict),
-    .testTarget(name: "SimpBenchTests", dependencies: ["SimpBench"], swiftSettings: strict),
+    .target(name: "ProgramRig", dependencies: ["SimpIO"], path: "Tests/ProgramRig", swiftSettings: strict),
+    .testTarget(
+      name: "SimpToolTests", dependencies: ["SimpTool", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport", "ProgramRig"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SimpBenchTests", dependencies: ["SimpBench", "SimpConnection", "SimpCore", "SimpSupport", "ProgramRig"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -150,7 +150,7 @@ final class SendRun: Sendable {
         if Task.isCancelled { return .other }
         continue
       }
-      guard await settle(next) else { return .settled }
+      guard await settle(next) else { return Task.isCancelled ? .other : .settled }
       state.withLock { state in
         state.head += 1
         state.openBytes -= next.bytes

@@ -1,0 +1,123 @@
+import Glibc
+import SimpIO
+
+/// One of the package's programs, started by a test, its output gathered in files.
+public final class RunningProgram: Sendable {
+  public struct Trouble: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  private static let loop: EventLoop = {
+    guard let loop = try? EventLoop() else { fatalError("no descriptors left for the tests") }
+    loop.startThread(name: "programs")
+    return loop
+  }()
+
+  private let name: String
+  private let directory: TestDirectory
+  private let outputPath: String
+  private let errorPath: String
+  private let pid: Int32
+  private let ended: Locked<ChildProcess.Status?>
+
+  /// Starts a program that was built beside the tests.
+  ///
+  /// - Parameters:
+  ///   - input: its standard input; nothing unless given.
+  ///   - environment: variables beside PATH.
+  ///   - output: where its standard output goes, instead of into `output`.
+  public init(
+    _ name: String, _ arguments: [String], input: String = "", environment: [String: String] = [:],
+    output: String? = nil, in directory: TestDirectory
+  ) async throws {
+    self.name = name
+    self.directory = directory
+    let stem = directory.path + "/" + name + "-\(UInt64.random(in: .min ... .max))"
+    outputPath = output ?? stem + ".out"
+    errorPath = stem + ".err"
+    let inputPath = stem + ".in"
+    try TestDirectory.write(input, to: inputPath)
+    let program = Self.directory + name
+    guard unsafe access(program, X_OK) == 0 else { throw Trouble(description: "\(program) is not built") }
+    let ended = Locked<ChildProcess.Status?>(nil)
+    self.ended = ended
+    // The shell wires up the files and becomes the program.
+    let script = "exec \"$0\" \"$@\" <'\(inputPath)' >'\(outputPath)' 2>'\(errorPath)'"
+    let variables = ["PATH": unsafe String(cString: getenv("PATH"))].merging(environment) { $1 }.map { "\($0)=\($1)" }
+    let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
+      Self.loop.execute {
+        do throws(IOError) {
+          let child = try ChildProcess(
+            loop: Self.loop, program: "/bin/sh", arguments: ["-c", script, program] + arguments,
+            environment: variables
+          ) { status in ended.withLock { $0 = status } }
+          continuation.resume(returning: .success(child.pid))
+        } catch {
+          continuation.resume(returning: .failure(error))
+        }
+      }
+    }
+    pid = try result.get()
+  }
+
+  /// Where the programs are: beside the test bundle.
+  private static let directory: String = {
+    var buffer = [CChar](repeating: 0, count: 4096)
+    // SAFETY: at most `buffer.count` bytes are written into `buffer`.
+    let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+    let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return own.lastIndex(of: "/").map { String(own[...$0]) } ?? "./"
+  }()
+
+  public var output: String { outputPath.hasPrefix("/dev/") ? "" : TestDirectory.read(outputPath) }
+  public var errorOutput: String { TestDirectory.read(errorPath) }
+  public var lines: [String] {
+    output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+  }
+
+  deinit { terminate(seconds: 0) }
+
+  /// Has it end, waits for that, and kills it when it does not end in time.
+  func terminate(seconds: Double) {
+    signal(SIGTERM)
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while ended.withLock({ $0 }) == nil, ContinuousClock.now < deadline { usleep(5000) }
+    signal(SIGKILL)
+  }
+
+  public func signal(_ number: Int32) {
+    if ended.withLock({ $0 }) == nil { kill(pid, number) }
+  }
+
+  /// Waits until its output, or error output, holds `text`.
+  public func wait(for text: String, seconds: Double = 30) async throws {
+    try await wait("for \(text)", seconds: seconds) {
+      self.output.contains(text) || self.errorOutput.contains(text)
+    }
+  }
+
+  /// Waits until it ends.
+  ///
+  /// - Returns: its exit code; 128 + signal when a signal ended it.
+  @discardableResult
+  public func end(seconds: Double = 60) async throws -> Int32 {
+    do {
+      try await wait("for the end", seconds: seconds) { self.ended.withLock { $0 } != nil }
+    } catch {
+      kill(pid, SIGKILL)
+      throw error
+    }
+    let status = ended.withLock { $0 }!
+    return status.signal == 0 ? status.code : 128 + status.signal
+  }
+
+  private func wait(_ purpose: String, seconds: Double, until condition: () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !condition() {
+      guard ContinuousClock.now < deadline, ended.withLock({ $0 }) == nil || condition() else {
+        throw Trouble(description: "waited in vain \(purpose) of \(name):\n\(output)\(errorOutput)")
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+}

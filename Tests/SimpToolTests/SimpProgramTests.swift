@@ -1,0 +1,143 @@
+import ProgramRig
+import SimpToken
+import Testing
+
+/// `simp` as built, against a server of the test's own.
+struct SimpProgramTests {
+  private func server() async throws -> RunningServer { try await RunningServer(in: TestDirectory()) }
+
+  /// A `listen` that is there.
+  private func listener(
+    _ server: RunningServer, _ user: String = "bob", _ arguments: [String] = []
+  ) async throws -> RunningProgram {
+    let program = try await server.simp(user, ["listen", "--verbose"] + arguments)
+    try await program.wait(for: "udp path up")
+    return program
+  }
+
+  @Test func linesArriveAsTheyAre() async throws {
+    let server = try await server()
+    let lines = (0..<1000).map { $0 % 10 == 0 ? "" : String(repeating: "ä \\ \" \t", count: $0 % 40) + "\($0)" }
+    let bob = try await listener(server, "bob", ["-n", "\(lines.count + 1)"])
+    let text = lines.joined(separator: "\n") + "\nwithout newline"
+    let alice = try await server.simp("alice", ["send", "bob"], input: text)
+    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+    #expect(alice.output.hasPrefix("1001 of 1001 lines delivered"))
+    #expect(try await bob.end() == 0)
+    #expect(bob.output == text + "\n")
+  }
+
+  @Test func oneTextIsReported() async throws {
+    let server = try await server()
+    let bob = try await listener(server, "bob", ["--json", "-n", "1"])
+    let alice = try await server.simp("alice", ["send", "bob", "hello"])
+    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+    let report = alice.output.split(separator: " ")
+    #expect(report.count == 7 && report[0] == "sent" && report[2] == "delivered" && report[5] == "via")
+    #expect(try await bob.end() == 0)
+    let id = String(report[1].dropFirst("id=".count))
+    #expect(bob.lines.count == 1)
+    #expect(bob.output.hasPrefix("{\"id\":\"\(id)\",\"from\":\"alice\",\"text\":\"hello\",\"type\":\"text\",\"time\":"))
+    #expect(bob.output.hasSuffix("\"order\":1,\"device\":1,\"via\":\"udp\",\"late\":false,\"redelivered\":false}\n"))
+  }
+
+  @Test func whoIsNotThereGetsNothingAndTheSenderIsTold() async throws {
+    let server = try await server()
+    let alice = try await server.simp("alice", ["send", "carol", "--timeout", "300ms"], input: "one\ntwo\n")
+    #expect(try await alice.end() == 5)
+    #expect(alice.errorOutput.contains("not delivered: 2 of 2 lines (1-2): no receipt within 300 ms"))
+    #expect(alice.errorOutput.contains("carol is not there"))
+    let interrupted = try await server.simp("alice", ["send", "carol", "text", "--verbose"])
+    try await interrupted.wait(for: "connected as alice")
+    interrupted.signal(2)
+    #expect(try await interrupted.end() == 130)
+    #expect(interrupted.errorOutput.contains("not delivered: interrupted"))
+  }
+
+  @Test func linesThatAreNoMessagesAreNamedAndTheOthersGo() async throws {
+    let server = try await server()
+    let bob = try await listener(server, "bob", ["-n", "2"])
+    let alice = try await server.simp("alice", ["send", "bob"], input: "one\nt\u{0}o\nthree\n")
+    #expect(try await alice.end() == 6)
+    #expect(alice.errorOutput.contains("1 of 3 lines (2)"))
+    #expect(try await bob.end() == 0)
+    #expect(bob.lines == ["one", "three"])
+  }
+
+  @Test func signalsAndTimeEndAListener() async throws {
+    let server = try await server()
+    let forever = try await listener(server)
+    forever.signal(15)
+    #expect(try await forever.end() == 0)
+    let counting = try await listener(server, "bob", ["-n", "1"])
+    counting.signal(2)
+    #expect(try await counting.end() == 130)
+    let impatient = try await server.simp("bob", ["listen", "-n", "1", "--timeout", "200ms"])
+    #expect(try await impatient.end() == 5)
+    #expect(try await server.simp("bob", ["listen", "--timeout", "200ms"]).end() == 0)
+  }
+
+  @Test func aSecondListenerEndsTheFirstWithTheReason() async throws {
+    let server = try await server()
+    let first = try await listener(server)
+    let second = try await listener(server)
+    #expect(try await first.end() == 4)
+    #expect(first.errorOutput.contains("one device a user"))
+    second.signal(15)
+    #expect(try await second.end() == 0)
+  }
+
+  @Test func whatCannotBePrintedIsNotReceipted() async throws {
+    let server = try await server()
+    let full = try await RunningProgram(
+      "simp", ["listen", "--verbose"],
+      environment: ["SIMP_SERVER": server.address, "SIMP_TOKEN": try await server.token("bob")],
+      output: "/dev/full", in: server.directory)
+    try await full.wait(for: "udp path up")
+    let alice = try await server.simp("alice", ["send", "bob", "precious"])
+    #expect(try await full.end() == 1)
+    #expect(full.errorOutput.contains("the disk is full"))
+    // It is still alice's to deliver: the next listener gets it.
+    let bob = try await server.simp("bob", ["listen", "-n", "1"])
+    #expect(try await bob.end() == 0)
+    #expect(bob.lines == ["precious"])
+    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+  }
+
+  @Test func chatSendsAndShows() async throws {
+    let server = try await server()
+    let bob = try await listener(server, "bob", ["-n", "2"])
+    let chat = try await server.simp("alice", ["chat", "bob"], input: "hello\nbye\n")
+    #expect(try await chat.end() == 0, "\(chat.errorOutput)")
+    #expect(try await bob.end() == 0)
+    #expect(bob.lines == ["hello", "bye"])
+  }
+
+  @Test func pingAnswersByBoth() async throws {
+    let server = try await server()
+    let ping = try await server.simp("alice", ["ping", "-n", "2", "--interval", "1ms"])
+    #expect(try await ping.end() == 0, "\(ping.errorOutput)")
+    #expect(ping.lines.count == 4)
+    #expect(ping.lines[2].hasPrefix("udp: 2 of 2 answered, min "))
+    #expect(ping.lines[3].hasPrefix("tcp: 2 of 2 answered, min "))
+  }
+
+  @Test func refusalsNameTheRemedy() async throws {
+    let server = try await server()
+    let expired = try Tokens.mint(user: "alice", key: TokenKey.load(path: server.key), ttlSeconds: 60, now: 1_000_000)
+    for (token, code, word) in [
+      ("nonsense", Int32(4), "simp token USER"), (" ", 2, "simp token USER"), (expired, 4, "expired"),
+    ] {
+      let program = try await RunningProgram(
+        "simp", ["send", "bob", "text"], environment: ["SIMP_SERVER": server.address, "SIMP_TOKEN": token],
+        in: server.directory)
+      #expect(try await program.end() == code)
+      #expect(program.errorOutput.contains(word), "\(program.errorOutput)")
+      #expect(program.output.isEmpty)
+    }
+    let nobody = try await RunningProgram(
+      "simp", ["listen"], environment: ["SIMP_SERVER": "127.0.0.1:1", "SIMP_TOKEN": "t"], in: server.directory)
+    #expect(try await nobody.end() == 3)
+    #expect(nobody.errorOutput.contains("is simp-server running there?"))
+  }
+}
