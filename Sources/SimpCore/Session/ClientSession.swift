@@ -295,7 +295,11 @@ public final class ClientSession {
     case .receiptAgain:
       channel.outcomes.add(.delivered, user: message.from, device: message.device, order: message.order, now: now)
       return true
-    case .refused: return false
+    case .refused:
+      // The server holds it until it hears of it: LATER gives it back to the sender.
+      channel.outcomes.add(
+        .later, user: message.from, device: message.device, order: message.order, code: .noRoom, now: now)
+      return false
     }
   }
 

@@ -16,7 +16,7 @@ public protocol ServerSessionOwner: AnyObject {
   func session(
     _ session: ServerSession, received fields: MessageFields, payload: Span<UInt8>, now: Instant
   ) -> MessageVerdict
-  /// The client says what became of messages that were delivered to it: DELIVERED or READ.
+  /// The client says what became of messages that were handed to it: DELIVERED, READ, or LATER for want of room.
   func session(_ session: ServerSession, reported outcome: Outcome, now: Instant)
   func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant)
   func sessionPathWentDown(_ session: ServerSession, now: Instant)
@@ -304,8 +304,11 @@ public final class ServerSession {
       _ = channel.takeAccepted()
     }
     guard transport == .tcp else { return }
-    for outcome in receipt.outcomes where outcome.state == .delivered || outcome.state == .read {
-      owner.session(self, reported: outcome, now: now)
+    for outcome in receipt.outcomes {
+      switch outcome.state {
+      case .delivered, .read, .later: owner.session(self, reported: outcome, now: now)
+      case .unspecified, .accepted, .stored, .rejected, .expired: continue  // not for a recipient to say
+      }
     }
   }
 

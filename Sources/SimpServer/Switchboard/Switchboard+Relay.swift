@@ -113,9 +113,10 @@ extension Switchboard {
 
   // MARK: - What became of messages
 
-  /// A recipient says DELIVERED or READ: the senders hear it.
+  /// A recipient says DELIVERED, or LATER of what it cannot keep: the senders hear it, and it is held no more.
   func session(_ session: ServerSession, reported outcome: Outcome, now: Instant) {
-    guard let entry = entries[session.id], outcome.state == .delivered else { return }
+    guard let entry = entries[session.id], outcome.state == .delivered || outcome.state == .later else { return }
+    let isDelivered = outcome.state == .delivered
     for range in outcome.orders {
       guard let handle = entry.handle(of: outcome.user, device: outcome.device),
         let record = entry.senders[handle]
@@ -129,8 +130,13 @@ extension Switchboard {
         guard session.holds(key) else { continue }
         session.finish(key)
         entry.remove(key)
-        counters.delivered.add()
-        send(Report(origin: record.origin, recipient: session.user, order: order, state: .delivered), now: now)
+        if isDelivered { counters.delivered.add() } else { counters.later.add() }
+        var report = Report(origin: record.origin, recipient: session.user, order: order, state: outcome.state)
+        if !isDelivered {
+          report.code = .noRoom
+          report.retryAfter = WireTimes.retryNotOnline
+        }
+        send(report, now: now)
       }
     }
   }
