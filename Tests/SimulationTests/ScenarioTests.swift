@@ -10,7 +10,7 @@ extension Scenario: CustomTestStringConvertible {
   #if DEBUG
     static let seeds: ClosedRange<UInt64> = 1...3
   #else
-    static let seeds: ClosedRange<UInt64> = 1...48
+    static let seeds: ClosedRange<UInt64> = 1...30
   #endif
 
   @Test(arguments: Scenario.all)

@@ -22,6 +22,7 @@ final class World {
   /// Addresses where one of our clients got something.
   private(set) var reached: Set<PeerAddress> = []
   private(set) var misdirected = 0
+  private(set) var forged = 0
 
   init(seed: UInt64, reactors: Int = 1, storeDelay: Interval = .zero, stalls: [Range<Interval>] = []) {
     self.seed = seed
@@ -124,6 +125,13 @@ final class World {
   func sendToServer(_ bytes: [UInt8], from client: SimulatedClient) {
     let address = client.address
     for copy in client.up.carry(bytes, now: now) {
+      if let forger = client.forger, client.isForgedNow() {
+        // Someone on the road is faster, and writes an address of his own on the copy.
+        forged += 1
+        schedule(now + Interval(nanoseconds: (copy.arrival - now).nanoseconds / 2)) { [self] in
+          arrive(copy.bytes, from: forger)
+        }
+      }
       schedule(copy.arrival) { [self] in
         client.up.delivered(copy)
         arrive(copy.bytes, from: address)

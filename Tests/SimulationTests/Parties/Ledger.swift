@@ -128,7 +128,9 @@ final class Ledger {
   /// To be called at the end.
   func checkAllArrived() {
     let lost = messages.filter { $0.value.takenBy.isEmpty }.map(\.key)
-    if let first = lost.min(by: { $0.number < $1.number }) { fail("lost: \(lost.count) messages, the first is \(first)") }
+    if let first = lost.min(by: { $0.number < $1.number }) {
+      fail("lost: \(lost.count) messages, the first is \(first)")
+    }
     let open = messages.filter { $0.value.finishedAt == nil }.map(\.key)
     if let first = open.min(by: { $0.number < $1.number }) {
       fail("not finished: \(open.count) messages, the first is \(first)")

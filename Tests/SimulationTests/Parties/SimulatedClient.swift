@@ -21,6 +21,9 @@ final class SimulatedClient {
   var pace = Pace.atOnce
   var room: UInt32 = 1024
   var usesUDP = true
+  var isSendOnly = false
+  /// Whoever sees its datagrams and sends copies of half of them on, ahead of them, from here.
+  var forger: PeerAddress?
 
   private(set) var outbox: Outbox
   private(set) var session: ClientSession?
@@ -84,6 +87,11 @@ final class SimulatedClient {
 
   /// Address translation gives it another port.
   func rebind() { address.port += 1 }
+
+  /// From how many untaken messages on it refuses more; to be said before it starts.
+  func refuse(above limit: Int) { inbound = InboundMessages(roomMessages: (limit - 1024) / 2) }
+
+  func isForgedNow() -> Bool { random.chance(0.5) }
 
   func cutConnection() { if let connection { world.cut(connection) } }
 
@@ -166,6 +174,7 @@ final class SimulatedClient {
     login.receiveMessages = room
     login.receiveBytes = 4 << 20
     login.ciphers = usesUDP ? [1] : []
+    login.sendOnly = isSendOnly
     session = ClientSession(login, outbox: outbox, inbound: inbound, now: world.now)
   }
 

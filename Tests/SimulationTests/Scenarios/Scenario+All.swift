@@ -2,7 +2,7 @@ import SimpCore
 
 extension Scenario {
   /// Every scenario of the suite.
-  static let all: [Scenario] = networks + blocked + servers + recipients + senders
+  static let all: [Scenario] = networks + blocked + servers + recipients + senders + roads
 
   /// From and to, in milliseconds since the beginning.
   private static func span(_ from: Int64, _ to: Int64) -> Range<Interval> {
@@ -116,6 +116,21 @@ extension Scenario {
     serverKilled,
     {
       var scenario = everything
+      scenario.name = "server killed three times, two reactors, everything at once"
+      scenario.reactors = 2
+      scenario.storeDelay = .milliseconds(3)
+      scenario.latencyLimit = .seconds(40)
+      scenario.lateAllowed = 60
+      scenario.script = { world in
+        for time: Int64 in [1500, 3500, 6000] {
+          world.at(.milliseconds(time)) { world.server.kill() }
+          world.at(.milliseconds(time + 700)) { world.server.start() }
+        }
+      }
+      return scenario
+    }(),
+    {
+      var scenario = everything
       scenario.name = "three reactors, everything at once"
       scenario.reactors = 3
       scenario.storeDelay = .milliseconds(2)
@@ -193,6 +208,30 @@ extension Scenario {
     }(),
     restart, twoDevices, slow,
     {
+      var scenario = Scenario(name: "recipient keeps less than it announced")
+      scenario.flows = Flow.oneWay(1000, pause: .milliseconds(2))
+      // It refuses what would close a gap as well. Late is the price of a broken word; lost would be too much.
+      scenario.latencyLimit = .seconds(60)
+      scenario.lateAllowed = 300
+      scenario.script = { world in
+        world.client("bob").refuse(above: 300)
+        world.client("bob").pace = .stalling(period: .seconds(12), asleep: .seconds(6))
+      }
+      return scenario
+    }(),
+    {
+      var scenario = Scenario(name: "application asleep while connections are cut")
+      scenario.flows = Flow.oneWay(4000, pause: .milliseconds(2))
+      scenario.latencyLimit = .seconds(60)
+      scenario.script = { world in
+        world.client("bob").pace = .stalling(period: .seconds(40), asleep: .seconds(20))
+        for time in stride(from: Int64(2), to: 20, by: 2) {
+          world.at(.seconds(time)) { world.client("bob").cutConnection() }
+        }
+      }
+      return scenario
+    }(),
+    {
       var scenario = Scenario(name: "application sleeps 3 s of each 4 s")
       scenario.flows = Flow.oneWay(300, pause: .milliseconds(20))
       scenario.up.loss = 0.1
@@ -208,7 +247,87 @@ extension Scenario {
     }(),
   ]
 
+  static let forged: Scenario = {
+    var scenario = Scenario(name: "copies from a forged address come first")
+    scenario.up.loss = 0.1
+    scenario.down.loss = 0.1
+    scenario.rareDeeds = [.lost]
+    scenario.expectsForgery = true
+    scenario.script = { world in
+      world.client("alice").forger = .v4(192, 0, 2, 66, port: 6666)
+      world.client("bob").forger = .v4(192, 0, 2, 66, port: 6667)
+    }
+    return scenario
+  }()
+
+  private static let roads: [Scenario] = [
+    forged,
+    {
+      var scenario = Scenario(name: "a long road, 600 ms there and back, 10 % loss")
+      for path in [\Scenario.up, \Scenario.down] {
+        scenario[keyPath: path].delay = .milliseconds(300)
+        scenario[keyPath: path].loss = 0.1
+      }
+      scenario.deeds = [.lost]
+      scenario.latencyLimit = .seconds(12)
+      return scenario
+    }(),
+    {
+      var scenario = Scenario(name: "UDP comes and goes every 3 s")
+      scenario.udpOff = (0..<10).map { span(1500 + 6000 * $0, 4500 + 6000 * $0) }
+      scenario.flows = [
+        Flow(from: "alice", to: "bob", count: 300, pause: .milliseconds(100)),
+        Flow(from: "bob", to: "alice", count: 300, pause: .milliseconds(100)),
+      ]
+      scenario.deeds = [.blocked]
+      return scenario
+    }(),
+    {
+      var scenario = loss20
+      scenario.name = "20 % loss for a minute"
+      scenario.flows = [Flow(from: "alice", to: "bob", count: 2000, pause: .milliseconds(50))]
+      return scenario
+    }(),
+    {
+      var scenario = Scenario(name: "UDP passes one way only")
+      scenario.up.off = []
+      scenario.flows = Flow.pair
+      scenario.script = { world in
+        let off = world.start + .milliseconds(1500)..<world.start + .seconds(10_000)
+        world.client("alice").up.conditions.off = [off]
+        world.client("bob").down.conditions.off = [off]
+      }
+      scenario.deeds = [.blocked]
+      return scenario
+    }(),
+  ]
+
   private static let senders: [Scenario] = [
+    {
+      var scenario = everything
+      scenario.name = "five senders, one slow application"
+      scenario.flows = ["alice", "dora", "emil", "fritz", "gerda"].map {
+        Flow(from: $0, to: "bob", count: 60, pause: .milliseconds(20))
+      }
+      scenario.online += ["dora", "emil", "fritz", "gerda"]
+      scenario.latencyLimit = .seconds(30)
+      scenario.script = { world in
+        world.client("bob").room = 24
+        world.client("bob").pace = .every(.milliseconds(15))
+      }
+      return scenario
+    }(),
+    {
+      var scenario = loss20
+      scenario.name = "a send-only login beside the user's own"
+      scenario.flows = [
+        Flow(from: "alice", to: "bob", count: 100), Flow(from: "bob", to: "alice", count: 100),
+        Flow(from: "script", to: "bob", count: 100),
+      ]
+      scenario.online += ["script"]
+      scenario.script = { world in world.client("script").isSendOnly = true }
+      return scenario
+    }(),
     {
       var scenario = Scenario(name: "sender killed, outbox kept", flows: Flow.oneWay())
       scenario.up.loss = 0.2

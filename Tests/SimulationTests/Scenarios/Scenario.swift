@@ -30,6 +30,10 @@ struct Scenario: Sendable {
   var mostByUDP = 1.0
   /// A run that takes longer is stuck.
   var timeLimit = Interval.seconds(180)
+  /// Somebody forged addresses.
+  var expectsForgery = false
+  /// The most that a message may be sent again, over all messages of a run.
+  var mostSentAgain = 20.0
 }
 
 /// One conversation: who sends how much, when.

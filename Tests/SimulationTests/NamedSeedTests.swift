@@ -1,0 +1,64 @@
+import SimpCore
+import Testing
+
+/// Runs that are kept by name: each goes wrong at once when the part it is named after is taken out
+/// (`Tests/Mutants/run` does that), or went wrong once.
+@Suite struct NamedSeedTests {
+  private func run(_ scenario: Scenario, seed: UInt64) {
+    let run = ScenarioRun(scenario, seed: seed)
+    print("\(scenario.name), seed \(seed):\n  up   \(run.up.text)\n  down \(run.down.text)")
+    for failure in run.failures { Issue.record("\(scenario.name), seed \(seed): \(failure)") }
+  }
+
+  private func named(_ name: String) throws -> Scenario { try #require(Scenario.all.first { $0.name == name }) }
+
+  /// Messages are retransmitted although they arrived: their receipts were lost.
+  @Test func duplicateDetection() { run(.loss20, seed: 1) }
+
+  /// A device that was away for a while waits for nothing that was finished meanwhile.
+  @Test func floor() { run(.twoDevices, seed: 1) }
+
+  /// Each datagram counts once, though every second one arrives twice.
+  @Test func replayWindow() { run(.duplication, seed: 1) }
+
+  @Test func escalation() { run(.udpStops, seed: 1) }
+
+  /// Later messages overtake lost ones all the time, and none is shown before its turn.
+  @Test func waitForAGap() { run(.everything, seed: 1) }
+
+  /// Messages are refused for want of room, by UDP, while receipts are lost: none of them is called ACCEPTED.
+  @Test func honestAccepted() { run(.slow, seed: 2) }
+
+  /// What was refused comes before what follows it.
+  @Test func deferral() { run(.slow, seed: 1) }
+
+  /// Forged addresses get three times what they sent, and are never taken for the client's own.
+  @Test func amplificationLimit() { run(.forged, seed: 1) }
+  @Test func pathProof() { run(.forged, seed: 2) }
+
+  /// A receipt of a former copy counted for the message that came back under its key.
+  @Test func aMessageComesBackUnderItsKey() throws { run(try named("sender killed, outbox kept"), seed: 2) }
+
+  /// The room was full of messages that could not be shown before the one that found no room.
+  @Test(arguments: [18, 21, 29] as [UInt64]) func aGapInAFullRoom(seed: UInt64) throws {
+    run(try named("application sleeps 3 s of each 4 s"), seed: seed)
+  }
+
+  /// One datagram in all is lost, each of the first in turn: proofs, the first message, the first receipt.
+  @Test(arguments: 0..<16) func oneDatagramIsLost(index: Int) {
+    for isUp in [true, false] {
+      var scenario = Scenario.clean
+      scenario.name = "datagram \(index) \(isUp ? "up" : "down") is lost"
+      if isUp { scenario.up.dropped = [index] } else { scenario.down.dropped = [index] }
+      scenario.flows = [
+        Flow(from: "alice", to: "bob", count: 20, pause: .milliseconds(40)),
+        Flow(from: "bob", to: "alice", count: 20, pause: .milliseconds(40)),
+      ]
+      let run = ScenarioRun(scenario, seed: 5)
+      for failure in run.failures { Issue.record("\(scenario.name): \(failure)") }
+      #expect((isUp ? run.up : run.down).lost == 2, "one of alice's and one of bob's")
+      // What is too large for a datagram goes by TCP; all else by UDP, whatever single datagram is lost.
+      #expect(run.firstByUDP >= 36, "\(scenario.name): \(run.firstByUDP) of 40 by UDP")
+    }
+  }
+}
