@@ -209,25 +209,24 @@ extension Scenario {
     restart, twoDevices, slow,
     {
       var scenario = Scenario(name: "recipient keeps less than it announced")
-      scenario.flows = Flow.oneWay(1000, pause: .milliseconds(2))
+      scenario.flows = Flow.oneWay(500, pause: .milliseconds(4))
       // It refuses what would close a gap as well. Late is the price of a broken word; lost would be too much.
       scenario.latencyLimit = .seconds(60)
       scenario.lateAllowed = 300
       scenario.script = { world in
-        world.client("bob").refuse(above: 300)
+        world.client("bob").refuse(above: 150)
         world.client("bob").pace = .stalling(period: .seconds(12), asleep: .seconds(6))
       }
       return scenario
     }(),
     {
       var scenario = Scenario(name: "application asleep while connections are cut")
-      scenario.flows = Flow.oneWay(4000, pause: .milliseconds(2))
-      scenario.latencyLimit = .seconds(60)
+      scenario.flows = Flow.oneWay(600, pause: .milliseconds(5))
+      scenario.latencyLimit = .seconds(40)
       scenario.script = { world in
-        world.client("bob").pace = .stalling(period: .seconds(40), asleep: .seconds(20))
-        for time in stride(from: Int64(2), to: 20, by: 2) {
-          world.at(.seconds(time)) { world.client("bob").cutConnection() }
-        }
+        world.client("bob").room = 100
+        world.client("bob").pace = .stalling(period: .seconds(20), asleep: .seconds(8))
+        for time: Int64 in 1...7 { world.at(.seconds(time)) { world.client("bob").cutConnection() } }
       }
       return scenario
     }(),
@@ -284,8 +283,8 @@ extension Scenario {
     }(),
     {
       var scenario = loss20
-      scenario.name = "20 % loss for a minute"
-      scenario.flows = [Flow(from: "alice", to: "bob", count: 2000, pause: .milliseconds(50))]
+      scenario.name = "20 % loss for half a minute"
+      scenario.flows = [Flow(from: "alice", to: "bob", count: 800, pause: .milliseconds(60))]
       return scenario
     }(),
     {
@@ -352,8 +351,8 @@ extension Scenario {
       return scenario
     }(),
     {
-      var scenario = Scenario(name: "2500 messages wait for the recipient", flows: [], online: ["alice"])
-      scenario.flows = [Flow(from: "alice", to: "bob", count: 2500, pause: .zero)]
+      var scenario = Scenario(name: "1500 messages wait for the recipient", flows: [], online: ["alice"])
+      scenario.flows = [Flow(from: "alice", to: "bob", count: 1500, pause: .zero)]
       scenario.up.loss = 0.05
       scenario.down.loss = 0.05
       scenario.deeds = [.lost]
