@@ -23,6 +23,8 @@ final class World {
   private(set) var reached: Set<PeerAddress> = []
   private(set) var misdirected = 0
   private(set) var forged = 0
+  /// Nobody reconnects, so the order in which messages are taken tells whether refused ones are waited for.
+  var watchesRefusals = false
 
   init(seed: UInt64, reactors: Int = 1, storeDelay: Interval = .zero, stalls: [Range<Interval>] = []) {
     self.seed = seed

@@ -17,6 +17,7 @@ final class SimulatedServer {
   private var epochs: UInt64 = 1 << 40
   private var places: [UInt64: Place] = [:]
   private let lines = LogLines()
+  private var refused: [String: Set<UInt64>] = [:]
 
   struct Place {
     var reactor: SimulatedReactor
@@ -119,14 +120,30 @@ final class SimulatedServer {
   /// What the log says of messages: by it the ledger knows what a server had in memory. A body never stands there.
   private func read(_ line: String) {
     if line.contains(Ledger.marker) { world.fail("a body in the log: \(line)") }
-    guard line.contains("message relayed") else { return }
+    let isRelayed = line.contains("message relayed")
+    guard isRelayed || line.contains("message later") else { return }
     var fields: [Substring: Substring] = [:]
     for word in line.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
       let parts = word.split(separator: "=", maxSplits: 1)
       if parts.count == 2 { fields[parts[0]] = parts[1] }
     }
     guard let from = fields["from"], let id = fields["id"].flatMap({ UInt64($0) }) else { return }
-    world.ledger.serverHeld(from: String(from), messageId: id)
+    if isRelayed { world.ledger.serverHeld(from: String(from), messageId: id) }
+    guard world.watchesRefusals, let to = fields["to"] else { return }
+    guard let order = fields["order"].flatMap({ UInt64($0) }) else { return }
+    noteRefusal("\(from)>\(to)", order: order, isRelayed: isRelayed)
+  }
+
+  /// What was refused goes before what follows it, else it might find no room for ever.
+  private func noteRefusal(_ conversation: String, order: UInt64, isRelayed: Bool) {
+    guard isRelayed else {
+      refused[conversation, default: []].insert(order)
+      return
+    }
+    refused[conversation]?.remove(order)
+    if let lowest = refused[conversation]?.min(), lowest < order {
+      world.fail("\(conversation) \(order) was taken while \(lowest) was refused")
+    }
   }
 
   /// Everything that peers can make grow is under its limit.

@@ -190,6 +190,7 @@ extension Scenario {
     scenario.deeds = [.lost]
     scenario.latencyLimit = .seconds(30)
     scenario.script = { world in
+      world.watchesRefusals = true
       let bob = world.client("bob")
       bob.room = 16
       bob.pace = .every(.milliseconds(25))
@@ -311,6 +312,7 @@ extension Scenario {
       scenario.online += ["dora", "emil", "fritz", "gerda"]
       scenario.latencyLimit = .seconds(30)
       scenario.script = { world in
+        world.watchesRefusals = true
         world.client("bob").room = 24
         world.client("bob").pace = .every(.milliseconds(15))
       }
