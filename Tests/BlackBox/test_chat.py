@@ -162,7 +162,7 @@ def test_nothing_is_lost_where_a_third_of_the_datagrams_is(pair, seed):
         alice.pump(), bob.pump()
     wait_all(pair, lambda: settled(*sent), timeout=60)
     assert sorted(bob.texts()) == [f"{number:03}" for number in range(200)]
-    assert min(lost) > 10, lost
+    assert lost[0] > 10 and lost[1] > 0, lost
 
 
 def test_the_server_goes_over_to_tcp_when_a_recipient_hears_no_datagram(pair):

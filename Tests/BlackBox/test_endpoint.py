@@ -16,7 +16,7 @@ from simpserver import Clients, Server, until
 def test_the_endpoint_is_the_observed_address(server, clients, names):
     (bob,) = names("bob")
     b = clients.online(bob)
-    endpoint = until(lambda: server.endpoints(bob).get(b.device))
+    endpoint = until(lambda: (it := server.endpoints(bob)[b.device])["udp"] != "-" and it)
     host, port = b.udp.getsockname()
     assert endpoint["udp"] == f"{host}:{port}" == f"{b.path_up.address}:{b.path_up.port}"
     assert endpoint["transport"] == "udp"
