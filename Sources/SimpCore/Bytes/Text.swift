@@ -47,9 +47,14 @@ public enum Text {
   }
 
   /// See `isUserName(_:)` for bytes.
-  public static func isUserName(_ name: String) -> Bool {
-    let bytes = Array(name.utf8)
-    return isUserName(bytes.span)
+  public static func isUserName(_ name: String) -> Bool { isUserName(name.utf8Span.span) }
+
+  /// Whether U+0000 is in a string. Counts instead of searching, which the compiler does 16 bytes at a time.
+  static func holdsNul(_ string: String) -> Bool {
+    let bytes = string.utf8Span.span
+    var nuls: UInt8 = 0
+    for index in bytes.indices { nuls |= bytes[index] == 0 ? 1 : 0 }
+    return nuls != 0
   }
 
   static func string(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {

@@ -32,8 +32,9 @@ public struct MessageContent: Hashable, Sendable {
 
   /// No string holds U+0000, which the wire refuses.
   public var isValidText: Bool {
-    let strings = [text, imageURL, attachment?.url ?? "", attachment?.mime ?? ""]
-    return strings.allSatisfy { !$0.utf8.contains(0) }
+    if Text.holdsNul(text) || Text.holdsNul(imageURL) { return false }
+    guard let attachment else { return true }
+    return !Text.holdsNul(attachment.url) && !Text.holdsNul(attachment.mime)
   }
 }
 
