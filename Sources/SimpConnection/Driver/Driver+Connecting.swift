@@ -88,7 +88,6 @@ extension Driver {
       // It may have said why before it closed.
       handleEvents(now: now)
       guard phase == .online else { return }
-      if isClosing { return end(nil) }
       lost(SIMPError(.connectionLost, error.map { "\($0)" } ?? "the server closed the connection"), now: now)
     }
     stream.onDrain = { [unowned self] in markDirty() }
@@ -123,6 +122,7 @@ extension Driver {
 
   /// The attempt failed, or the session is over; it is tried again after a while.
   func lost(_ reason: SIMPError, retryAfter: Interval = .zero, now: Instant) {
+    if isClosing { return end(nil) }
     if let began = sessionBegan { backoff.sessionLasted(now - began) }
     sessionBegan = nil
     dropSession(now: now)

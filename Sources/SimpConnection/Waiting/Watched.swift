@@ -7,6 +7,8 @@ enum Waited<Value> {
   case cancelled
 }
 
+extension Waited: Sendable where Value: Sendable {}
+
 extension Waited {
   /// What was waited for, or the error of a wait that ended early.
   ///
@@ -57,6 +59,9 @@ final class Watched<Value: Sendable>: @unchecked Sendable {
     guard let result else { preconditionFailure("the body of a lock did not run") }
     return result
   }
+
+  /// How many tasks sleep until the next change.
+  var sleepers: Int { withBox { $0.waiters.count } }
 
   func read<Result>(_ body: (Value) -> Result) -> Result { withBox { body($0.value) } }
 
