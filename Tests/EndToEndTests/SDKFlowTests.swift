@@ -89,6 +89,25 @@ struct SDKFlowTests {
     }
   }
 
+  @Test func whatWasNotAcknowledgedComesAgain() async throws {
+    try await withSDKServer { server in
+      let alice = try server.connection("alice")
+      try await alice.connected()
+      let first = try server.connection("bob") { $0.acknowledgement = .manual }
+      try await first.connected()
+      let receipts = try [alice.post("1", to: "bob"), alice.post("2", to: "bob")]
+      try await first.take(2)[1].acknowledge()
+      await first.close()
+      let second = try server.connection("bob")
+      try await second.connected()
+      #expect(try await second.take(1).first?.text == "1")
+      for receipt in receipts { _ = try await receipt.delivered }
+      #expect(second.statistics.received == 1)
+      await alice.close()
+      await second.close()
+    }
+  }
+
   @Test func whatWasTakenIsReceiptedBeforeTheGoodbye() async throws {
     try await withSDKServer { server in
       try await withPair(server) { alice, bob in
@@ -135,11 +154,14 @@ struct SDKFlowTests {
       try await alice?.connected()
       let states = try #require(alice?.states)
       let messages = try #require(alice?.messages)
-      let receipt = try #require(try alice?.post("lost", to: "nobody"))
+      // One the driver has, and one on its way to it.
+      let receipts = [
+        try #require(try await alice?.send("lost", to: "nobody")), try #require(try alice?.post("lost", to: "nobody")),
+      ]
       alice = nil
       for await _ in states {}
       for try await _ in messages {}
-      #expect(await code { _ = try await receipt.delivered } == .closed)
+      for receipt in receipts { #expect(await code { _ = try await receipt.delivered } == .closed) }
     }
   }
 

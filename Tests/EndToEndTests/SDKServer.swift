@@ -97,7 +97,9 @@ final class SDKDirectory: Sendable {
   let path: String
 
   init() throws {
-    var template = Array("/tmp/simp-sdk-XXXXXX".utf8CString)
+    // SAFETY: the environment is not changed by tests.
+    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/simp-sdk-XXXXXX".utf8CString)
     let isMade = unsafe template.withUnsafeMutableBufferPointer { unsafe mkdtemp($0.baseAddress!) != nil }
     try #require(isMade)
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -1,0 +1,39 @@
+import SimpCore
+import Testing
+
+@testable import SimpConnection
+
+struct SDKBackoffTests {
+  @Test func theBoundDoublesToItsLimit() {
+    var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+    // The highest random number that is the whole bound: what is left of it by the bound plus 1 ns is the bound.
+    func bound(_ milliseconds: Int64) -> UInt64 { UInt64(Interval.milliseconds(milliseconds).nanoseconds) }
+    for milliseconds in [50, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000] as [Int64] {
+      #expect(backoff.next(retryAfter: .zero, random: bound(milliseconds)) == .milliseconds(milliseconds))
+    }
+  }
+
+  @Test func theWaitIsAnywhereUpToTheBound() {
+    var random = SplitMix(state: 3)
+    let waits = (0..<1000).map { _ in
+      var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+      return backoff.next(retryAfter: .zero, random: random.next()).milliseconds
+    }
+    #expect(waits.allSatisfy { (0...50).contains($0) })
+    #expect(waits.count { $0 < 12.5 } > 200 && waits.count { $0 > 37.5 } > 200)
+  }
+
+  @Test func onlyAGoodSessionBeginsAnew() {
+    var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+    for _ in 0..<5 { _ = backoff.next(retryAfter: .zero, random: 0) }
+    backoff.sessionLasted(.milliseconds(9999))
+    #expect(backoff.failures == 5)
+    backoff.sessionLasted(.seconds(10))
+    #expect(backoff.failures == 0)
+  }
+
+  @Test func theServersWaitIsAddedTo() {
+    var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+    #expect(backoff.next(retryAfter: .seconds(3), random: 7) == .seconds(3) + Interval(nanoseconds: 7))
+  }
+}
