@@ -68,7 +68,10 @@ struct SDKChatTests {
       let bob = try server.connection("bob")
       try await bob.connected()
       async let orders = bob.take(5).map(\.order)
-      let receipts = try await SIMPConnection.withConnection(to: server.address, token: try server.token("alice")) {
+      var patient = SIMPConnection.Configuration()
+      patient.drainTimeout = .seconds(60)
+      let token = try server.token("alice")
+      let receipts = try await SIMPConnection.withConnection(to: server.address, token: token, configuration: patient) {
         alice in
         try (1...5).map { try alice.post("\($0)", to: "bob") }
       }
