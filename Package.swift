@@ -36,7 +36,8 @@ let package = Package(
 
     .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: strict),
     .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
-    .target(name: "SimpRedis", dependencies: ["SimpIO", "SimpCore", "CSimpRedis", "CHiredis", "CUV"], swiftSettings: strict),
+    .target(
+      name: "SimpRedis", dependencies: ["SimpIO", "SimpCore", "CSimpRedis", "CHiredis", "CUV"], swiftSettings: strict),
     .target(name: "SimpToken", dependencies: ["CJWT"], swiftSettings: strict),
     .target(name: "SimpSupport", swiftSettings: strict),
     .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO"], swiftSettings: strict),
@@ -66,7 +67,8 @@ let package = Package(
       swiftSettings: strict),
     .target(name: "ProgramRig", dependencies: ["SimpIO"], path: "Tests/ProgramRig", swiftSettings: strict),
     .testTarget(
-      name: "SimpToolTests", dependencies: ["SimpTool", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport", "ProgramRig"],
+      name: "SimpToolTests",
+      dependencies: ["SimpTool", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport", "ProgramRig"],
       swiftSettings: strict),
     .testTarget(
       name: "SimpBenchTests", dependencies: ["SimpBench", "SimpConnection", "SimpCore", "SimpSupport", "ProgramRig"],
