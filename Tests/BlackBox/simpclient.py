@@ -43,11 +43,10 @@ class Client:
     """Public attributes are what tests look at; the switches make the client misbehave on purpose."""
 
     def __init__(self, host, port, token, *, outbox_id=None, device=0, send_only=False, ciphers=(wire.AES_128_GCM,),
-                 room=(1024, 1 << 22), host_udp=None):
+                 room=(1024, 1 << 22)):
         self.host, self.port, self.token = host, port, token
         self.outbox_id = outbox_id or random.SystemRandom().randrange(1, 1 << 64)
         self.device, self.send_only, self.ciphers, self.room = device, send_only, ciphers, room
-        self.host_udp = host_udp or host
         self.counter = 0
         self.orders = {}  # user to the last order given
         self.outbox = {}  # (user, order) to Outgoing
@@ -70,7 +69,7 @@ class Client:
         self.tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.tcp.setblocking(False)
         self.udp = socket.socket(family, socket.SOCK_DGRAM)
-        self.udp.bind((self.host_udp, 0))
+        self.udp.bind((self.host, 0))
         self.udp.setblocking(False)
         self.framer = wire.Framer()
         self.unsent = b""
@@ -374,6 +373,7 @@ class Client:
     def _settle(self, outgoing, state, retry_after_ms=0):
         if outgoing.is_final and state not in FINAL:
             return  # a receipt that was overtaken
+        was_later = outgoing.state() == LATER
         outgoing.states.append(state)
         if outgoing.is_final:
             outgoing.due = None
@@ -381,6 +381,10 @@ class Client:
             outgoing.due = time.monotonic() + retry_after_ms / 1000
         else:
             outgoing.due = time.monotonic() + 5.0
+        if was_later and state != LATER and self.retransmits:
+            for key in sorted(self.outbox):
+                if key[0] == outgoing.message.to_user and self.outbox[key].state() == LATER:
+                    self.transmit([self.outbox[key]], by="tcp")
 
     def _do_what_is_due(self, now):
         if self.closed:
@@ -392,11 +396,24 @@ class Client:
             if self.receipt_due is not None and self.receipt_due <= now:
                 self.send_part_a()
         if self.retransmits:
-            due = [each for each in self.outbox.values() if each.due is not None and each.due <= now]
-            for outgoing in sorted(due, key=lambda each: each.message.order):
+            for outgoing in self._due(now):
                 accepted = outgoing.state() == ACCEPTED
                 stubborn = len(outgoing.attempts) >= 3 and set(outgoing.attempts[-3:]) == {"udp"}
-                self.transmit([outgoing], by="tcp" if accepted or stubborn else None)
+                later = outgoing.state() == LATER
+                self.transmit([outgoing], by="tcp" if accepted or stubborn or later else None)
+
+    def _due(self, now):
+        """What is to be sent again, lowest order first. Of a conversation in which something was answered LATER only
+        the lowest such: what is behind it would be answered LATER as well."""
+        due = []
+        for user in {user for user, _ in self.outbox}:
+            open_ones = [self.outbox[key] for key in sorted(self.outbox) if key[0] == user]
+            blocked = False
+            for outgoing in open_ones:
+                if outgoing.due is not None and outgoing.due <= now and not blocked:
+                    due.append(outgoing)
+                blocked = blocked or outgoing.state() == LATER
+        return due
 
     def texts(self, user=None):
         return [each.content for each in self.inbox if user in (None, each.from_user)]

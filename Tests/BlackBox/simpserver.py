@@ -13,6 +13,7 @@ import threading
 import time
 
 import simpclient
+from session_pb2 import ERROR_UNAVAILABLE
 
 HOST = "127.0.0.1"
 BIN = pathlib.Path(os.environ.get("SIMP_BIN", "."))
@@ -131,8 +132,8 @@ class Server:
 
     # -- Clients
 
-    def client(self, user, **options):
-        return simpclient.Client(self.host, self.port, self.token(user), **options)
+    def client(self, user, host=None, **options):
+        return simpclient.Client(host or self.host, self.port, self.token(user), **options)
 
     # -- Redis
 
@@ -173,9 +174,18 @@ class Clients:
         return self.all[-1]
 
     def login(self, user, **options):
+        """Logs in; a server whose Redis is slow for a moment may be asked again."""
         client = self.new(user, **options)
-        client.login()
-        return client
+        end = time.monotonic() + 10
+        while True:
+            try:
+                client.login()
+                return client
+            except simpclient.Refused as refused:
+                if refused.code != ERROR_UNAVAILABLE or time.monotonic() > end:
+                    raise
+                client.close()
+                time.sleep(refused.retry_after_ms / 1000)
 
     def online(self, user, **options):
         """A client whose UDP path is up."""
