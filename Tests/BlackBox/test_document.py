@@ -24,3 +24,31 @@ def test_the_examples_of_the_document_are_the_golden_bytes(file, name, text):
     # A line is hex pairs apart by one space, then two spaces and a remark.
     pairs = [re.match(r"(?:[0-9a-f]{2}(?: |$))*", line).group() for line in text.splitlines()]
     assert bytes.fromhex("".join(pairs)) == golden.read(file)[name]
+
+
+# What a row of section 14 says, and the name that has it in the source.
+CONSTANTS = {
+    "packet header": ("headerBytes", "16 bytes"),
+    "packet before login": ("maximumPacketBytesBeforeLogin", "4096 bytes"),
+    "packet after login": ("maximumPacketBytes", "262144 bytes"),
+    "what the server adds to a message": ("relayReserveBytes", "96 bytes"),
+    "token": ("maximumTokenBytes", "3072 bytes"),
+    "datagram": ("maximumDatagramBytes", "1200 bytes"),
+    "amplification limit": ("amplificationFactor", "3 times"),
+    "runs in a receipt": ("maximumReceiptRanges", "32"),
+    "`answered` in a receipt": ("maximumAnsweredDatagrams", "64"),
+    "outcomes in a receipt": ("maximumOutcomes", "512"),
+    "in flight": ("bytesInFlight", "131072 bytes"),
+    "order window": ("orderWindow", "16384"),
+    "user name": ("maximumUserNameBytes", "64 bytes"),
+}
+
+
+@pytest.mark.parametrize("row", CONSTANTS)
+def test_the_constants_are_those_of_the_source(row):
+    """The one place where this suite looks at the implementation: a constant changes in both or in neither."""
+    name, told = CONSTANTS[row]
+    source = (DOCUMENT.parents[1] / "Sources" / "SimpCore" / "Wire" / "WireLimits.swift").read_text("utf-8")
+    value = re.search(rf"static let {name}(?:: \w+)? = ([0-9_]+)$", source, re.MULTILINE).group(1).replace("_", "")
+    assert value == told.split()[0]
+    assert f"| {row} | {told} |" in DOCUMENT.read_text("utf-8")
