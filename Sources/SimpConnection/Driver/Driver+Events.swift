@@ -14,16 +14,7 @@ extension Driver {
   private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
     var arrived: [SIMPMessage] = []
     var finished: [(message: OpenMessage, end: ReceiptEnd)] = []
-    // Handed over together: whoever waits is woken once for all of them.
-    defer {
-      if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
-      if !finished.isEmpty {
-        // First: who waits for this looks at the counts next.
-        publish()
-        for (message, end) in finished { message.receipt.move(to: end.state, outcome: end.outcome) }
-        outgoing.update { $0.finish(messages: finished.count, bytes: finished.reduce(0) { $0 + $1.message.bytes }) }
-      }
-    }
+    var ending: ClientEvent?
     for event in events {
       switch event {
       case .message(let message):
@@ -39,11 +30,9 @@ extension Driver {
         finished.append((message, count(state, code, delivery)))
       case .loggedIn(let reply):
         loggedIn(reply, now: now)
-      case .ended(let refusal):
-        // Messages that came before it are shown only if the session goes on: nobody could be told that they were.
-        return ended(refusal, now: now)
-      case .failed(let reason):
-        return lost(SIMPError(.connectionLost, reason), now: now)
+      case .ended, .failed:
+        // Last of all: what came with it counts as shown from here on, and nobody would offer it a second time.
+        ending = ending ?? event
       case .pathUp(let observed):
         observedAddress = observed
         isPathShown = false
@@ -54,6 +43,19 @@ extension Driver {
         guard let ping = pings.removeValue(forKey: token) else { continue }
         ping.answer.update { $0 = .success(Duration(now - ping.sent)) }
       }
+    }
+    // Handed over together: whoever waits is woken once for all of them.
+    if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
+    if !finished.isEmpty {
+      // First: who waits for this looks at the counts next.
+      publish()
+      for (message, end) in finished { message.receipt.move(to: end.state, outcome: end.outcome) }
+      outgoing.update { $0.finish(messages: finished.count, bytes: finished.reduce(0) { $0 + $1.message.bytes }) }
+    }
+    switch ending {
+    case .ended(let refusal): ended(refusal, now: now)
+    case .failed(let reason): lost(SIMPError(.connectionLost, reason), now: now)
+    default: break
     }
   }
 
