@@ -24,7 +24,7 @@ public final class RunningProgram: Sendable {
   ///
   /// - Parameters:
   ///   - input: its standard input; nothing unless given.
-  ///   - environment: variables beside PATH.
+  ///   - environment: variables beside PATH and those of sanitizers.
   ///   - output: where its standard output goes, instead of into `output`.
   public init(
     _ name: String, _ arguments: [String], input: String = "", environment: [String: String] = [:],
@@ -43,7 +43,7 @@ public final class RunningProgram: Sendable {
     self.ended = ended
     // The shell wires up the files and becomes the program.
     let script = "exec \"$0\" \"$@\" <'\(inputPath)' >'\(outputPath)' 2>'\(errorPath)'"
-    let variables = ["PATH": unsafe String(cString: getenv("PATH"))].merging(environment) { $1 }.map { "\($0)=\($1)" }
+    let variables = Self.inherited.merging(environment) { $1 }.map { "\($0)=\($1)" }
     let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
       Self.loop.execute {
         do throws(IOError) {
@@ -59,6 +59,17 @@ public final class RunningProgram: Sendable {
     }
     pid = try result.get()
   }
+
+  /// What programs get of the tests' own environment: nothing that SIMP would read.
+  private static let inherited: [String: String] = {
+    let names = ["PATH", "LD_LIBRARY_PATH", "TSAN_OPTIONS", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"]
+    var found: [String: String] = [:]
+    for name in names {
+      // SAFETY: no test changes the environment; the text is copied at once.
+      if let value = unsafe getenv(name) { found[name] = unsafe String(cString: value) }
+    }
+    return found
+  }()
 
   /// Where the programs are: beside the test bundle.
   private static let directory: String = {
