@@ -3,44 +3,32 @@ internal import SimpSupport
 
 /// What a run of `pair` found.
 struct PairReport: Sendable {
-  let plan: PairPlan
-  let server: String
-  let verdict: Verdict
-  let tally: Pair.Tally
+  var plan = PairPlan()
+  var server = ""
+  var verdict = Verdict()
+  var tally = Pair.Tally()
   /// Messages that were due and could not be handed over, for the outbox was full.
-  let unsent: UInt64
-  let usage: UsageMeter.Usage
-  let isInterrupted: Bool
+  var unsent: UInt64 = 0
+  var usage = UsageMeter.Usage()
+  var isInterrupted = false
   /// By the SDK's counters, for information; the verdict does not use them.
-  private(set) var retransmitted: UInt64 = 0
-  private(set) var receipts: UInt64 = 0
-  private(set) var impaired: UInt64 = 0
-  let cipher: String?
-  let failure: SIMPError?
+  var retransmitted: UInt64 = 0
+  var receipts: UInt64 = 0
+  var impaired: UInt64 = 0
+  /// How datagrams were sealed; nil without UDP.
+  var cipher: String?
+  /// Why a connection ended, if one did.
+  var failure: SIMPError?
 
-  init(
-    _ plan: PairPlan, place: Place, pairs: [Pair], unsent: UInt64, usage: UsageMeter.Usage, isInterrupted: Bool,
-    cipher: String?
-  ) {
-    self.plan = plan
-    server = place.name
-    var verdict = Verdict()
-    var tally = Pair.Tally()
-    for pair in pairs {
-      verdict.add(pair.verdict)
-      tally.add(pair.tally)
-      let statistics = pair.sender.statistics
-      retransmitted += statistics.retransmitted
-      receipts += statistics.delivered
-      impaired += statistics.datagramsImpaired + pair.recipient.statistics.datagramsImpaired
-    }
-    self.verdict = verdict
-    self.tally = tally
-    self.unsent = unsent
-    self.usage = usage
-    self.isInterrupted = isInterrupted
-    self.cipher = cipher
-    failure = pairs.lazy.compactMap(\.failure).first
+  /// Adds what a pair measured.
+  mutating func add(_ pair: Pair) {
+    verdict.add(pair.verdict)
+    tally.add(pair.tally)
+    failure = failure ?? pair.failure
+    let statistics = pair.sender.statistics
+    retransmitted += statistics.retransmitted
+    receipts += statistics.delivered
+    impaired += statistics.datagramsImpaired + pair.recipient.statistics.datagramsImpaired
   }
 
   /// Delivered in the measured time, a second.

@@ -125,9 +125,11 @@ struct PairRun {
     progress?.cancel()
     await progress?.value
     await waitForReceipts(pairs)
-    return PairReport(
-      plan, place: place, pairs: pairs, unsent: unsent, usage: await usage.value, isInterrupted: isInterrupted,
+    var report = PairReport(
+      plan: plan, server: place.name, unsent: unsent, usage: await usage.value, isInterrupted: isInterrupted,
       cipher: cipher)
+    for pair in pairs { report.add(pair) }
+    return report
   }
 
   /// Waits until everything has arrived, or the time is over, or a connection is.
