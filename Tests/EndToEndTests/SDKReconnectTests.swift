@@ -6,6 +6,17 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct SDKReconnectTests {
+  @Test func whatComesTogetherWithTheEndOfTheSessionIsShown() async throws {
+    let server = try SDKScriptedServer { _ in .accept }
+    defer { server.close() }
+    let bob = try SIMPConnection(to: server.address, token: "t")
+    try await bob.connected()
+    server.deliver(
+      "last words", from: "alice", order: 1, andEndWith: Refusal(.shuttingDown, "", retryAfterMilliseconds: 1))
+    #expect(try await bob.take(1).map(\.text) == ["last words"])
+    await bob.close()
+  }
+
   @Test func aServerThatComesBackGetsWhatItMissed() async throws {
     let first = try await SDKServer.start()
     let alice = try first.connection("alice")

@@ -65,13 +65,18 @@ final class SDKScriptedServer: @unchecked Sendable {
   }
 
   /// Delivers a message of `user`, device 1, to every client.
-  func deliver(_ text: String, from user: String, order: UInt64) {
+  ///
+  /// - Parameter refusal: ends the sessions with this word, in the same write.
+  func deliver(_ text: String, from user: String, order: UInt64, andEndWith refusal: Refusal? = nil) {
     loop.execute { [self] in
       let message = EncodedMessage(MessageContent(text: text), messageId: 1 << 40 | order, order: order, toUser: "bob")
       let payload = [UInt8](message.bytes.dropFirst(WireLimits.headerBytes))
       let relayed = EncodedMessage(relaying: payload.span, from: user, serverTime: 1)
-      for client in clients.values {
+      for client in Array(clients.values) {
         client.session.deliver(MessageKey(conversation: 1, order: order), relayed)
+        guard let refusal else { continue }
+        client.session.flush(now: loop.now, streamRoom: 1 << 20) { _, _ in }
+        client.session.end(refusal, now: loop.now)
       }
     }
   }
