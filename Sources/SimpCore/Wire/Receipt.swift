@@ -181,6 +181,8 @@ extension Outcome {
     for index in stride(from: 0, to: pairs.count, by: 2) {
       let last = pairs[index].addingReportingOverflow(pairs[index + 1] &- 1)
       guard pairs[index + 1] > 0, !last.overflow else { throw .malformed }
+      // Ascending and apart: ranges that repeat one another would cost work that nothing bounds.
+      if let before = orders.last, before.upperBound >= pairs[index] { throw .malformed }
       orders.append(pairs[index]...last.partialValue)
     }
   }

@@ -123,15 +123,12 @@ extension Switchboard {
       else { return }
       let low = max(range.lowerBound, record.lowest)
       let high = min(range.upperBound, record.highest)
-      // BOUND: lowest and highest span at most the order window.
       guard low <= high else { continue }
-      for order in low...high {
-        let key = MessageKey(conversation: handle, order: order)
-        guard session.holds(key) else { continue }
+      for key in pending(of: session, handle: handle, orders: low...high, count: record.pending) {
         session.finish(key)
         entry.remove(key)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
-        var report = Report(origin: record.origin, recipient: session.user, order: order, state: outcome.state)
+        var report = Report(origin: record.origin, recipient: session.user, order: key.order, state: outcome.state)
         if !isDelivered {
           report.code = .noRoom
           report.retryAfter = WireTimes.retryNotOnline
@@ -139,6 +136,18 @@ extension Switchboard {
         send(report, now: now)
       }
     }
+  }
+
+  /// Pending messages of one sender within a range.
+  ///
+  /// BOUND: a range costs its width or what is pending, whichever is less: a client chooses wide ranges at no cost.
+  private func pending(
+    of session: ServerSession, handle: UInt32, orders: ClosedRange<UInt64>, count: Int
+  ) -> [MessageKey] {
+    if orders.upperBound - orders.lowerBound < UInt64(count) {
+      return orders.map { MessageKey(conversation: handle, order: $0) }.filter(session.holds)
+    }
+    return session.pendingKeys().filter { $0.conversation == handle && orders.contains($0.order) }
   }
 
   /// A session ended with messages pending: their senders keep them and offer them again.
