@@ -3,7 +3,7 @@ import Testing
 
 @testable import SimpConnection
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SDKFlowTests {
   @Test func aFullOutboxIsToldAndEmptiesAgain() async throws {
     try await withSDKServer { server in
@@ -15,7 +15,7 @@ struct SDKFlowTests {
       try await bob.connected()
       try await alice.connected()
       #expect(try await bob.take(10).map(\.text) == (1...10).map { "\($0)" })
-      try await alice.drain(timeout: .seconds(10))
+      try await alice.drain(timeout: .seconds(100))
       try await alice.send("11", to: "bob")
       await alice.close()
       await bob.close()
@@ -199,7 +199,7 @@ struct SDKFlowTests {
           if taken.isEmpty { taken = try await bob.take(1) }
           #expect(taken.first?.text == "\(number)")
         }
-        try await alice.drain(timeout: .seconds(20))
+        try await alice.drain(timeout: .seconds(100))
       }
     }
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SimpConnection
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SDKReconnectTests {
   @Test func whatComesTogetherWithTheEndOfTheSessionIsShown() async throws {
     let server = try SDKScriptedServer { _ in .accept }
@@ -34,7 +34,7 @@ struct SDKReconnectTests {
     await alice.wait(for: statesOfAlice) { $0.isConnected }
     await bob.wait(for: statesOfBob) { $0.isConnected }
     #expect(try await texts == (1...400).map { "\($0)" })
-    try await alice.drain(timeout: .seconds(20))
+    try await alice.drain(timeout: .seconds(100))
     #expect(alice.statistics.delivered == 400 && alice.statistics.logins == 2)
     #expect(bob.statistics.received == 400)
     await alice.close()
@@ -128,13 +128,11 @@ struct SDKReconnectTests {
 
   @Test func everyAddressOfANameIsTried() async throws {
     let server = try SDKScriptedServer { _ in .accept }
-    let gone = try SDKScriptedServer(listen: .loopback(.v6, port: 0)) { _ in .accept }
-    gone.close()
     let connection = try SIMPConnection(to: server.address, token: "t")
     let states = connection.states
-    // As if a name server had said so.
+    // As if a name server had said so. Nobody listens on port 1; a port of the kernel's choice may be another test's.
     let addresses: [PeerAddress] = [
-      .loopback(.v6, port: gone.port), .v4(127, 0, 0, 1, port: gone.port), .loopback(port: server.port),
+      .loopback(.v6, port: 1), .loopback(port: 1), .loopback(port: server.port),
     ]
     connection.driver.execute { driver in
       driver.phase = .preparing

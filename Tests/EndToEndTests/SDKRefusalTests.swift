@@ -3,7 +3,7 @@ import Testing
 
 @testable import SimpConnection
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SDKRefusalTests {
   @Test func aRefusedTokenEndsTheConnection() async throws {
     try await withSDKServer { server in
@@ -47,11 +47,9 @@ struct SDKRefusalTests {
   }
 
   @Test func nobodyThereIsToldInTime() async throws {
-    let gone = try SDKScriptedServer { _ in .accept }
-    gone.close()
     var configuration = SIMPConnection.Configuration()
     configuration.connectTimeout = .seconds(2)
-    let connection = try SIMPConnection(to: gone.address, token: "t", configuration: configuration)
+    let connection = try SIMPConnection(to: "127.0.0.1:1", token: "t", configuration: configuration)
     do {
       try await connection.connected()
       Issue.record("connected to nobody")

@@ -61,6 +61,9 @@ final class SDKServer: Sendable {
     _ user: String, _ configure: (inout SIMPConnection.Configuration) -> Void = { _ in }
   ) throws -> SIMPConnection {
     var configuration = SIMPConnection.Configuration()
+    // A machine that does much besides, and a sanitizer, take their time.
+    configuration.connectTimeout = .seconds(60)
+    configuration.attemptTimeout = .seconds(30)
     configure(&configuration)
     return try SIMPConnection(to: address, token: try token(user), configuration: configuration)
   }

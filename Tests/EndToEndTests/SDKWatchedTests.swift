@@ -2,7 +2,7 @@ import Testing
 
 @testable import SimpConnection
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SDKWatchedTests {
   private let letters = Watched<[Int]>([])
 
