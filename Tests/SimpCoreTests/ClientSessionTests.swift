@@ -1,0 +1,159 @@
+import Testing
+
+@testable import SimpCore
+
+@Suite struct ClientSessionTests {
+  private let start = SessionRig.start
+  private let outbox = Outbox(id: 5)
+
+  private func session() -> ClientSession {
+    var login = Login()
+    login.token = "t"
+    return ClientSession(login, outbox: outbox, inbound: InboundMessages(roomMessages: 10), now: start)
+  }
+
+  private func loggedIn() -> ClientSession {
+    let session = session()
+    _ = session.takeStream()
+    var reply = LoginReply()
+    reply.user = "alice"
+    reply.deviceNumber = 3
+    var payload: [UInt8] = []
+    reply.append(to: &payload)
+    _ = receive(SessionRig.packet(.login, flags: .response, sequence: 1, payload), session)
+    #expect(session.isActive && outbox.deviceNumber == 3)
+    return session
+  }
+
+  /// Feeds bytes at an instant, and names what happened.
+  private func receive(_ bytes: [UInt8], _ session: ClientSession, after later: Interval = .zero) -> [String] {
+    if !bytes.isEmpty { session.receive(stream: bytes.span, now: start + later) }
+    session.flush(now: start + later, streamRoom: 1 << 20) { _, _ in }
+    return session.takeEvents().map { event in
+      switch event {
+      case .loggedIn: "logged in"
+      case .ended(let refusal): "ended \(refusal.code.rawValue)"
+      case .message(let message): "message \(message.order)"
+      case .accepted(let key, _): "accepted \(key.order)"
+      case .later(let key, _): "later \(key.order)"
+      case .finished(let key, let state, _, _, _): "\(state) \(key.order)"
+      case .pathUp: "path up"
+      case .pathDown: "path down"
+      case .pong(let token, _): "pong \(token)"
+      case .failed: "failed"
+      }
+    }
+  }
+
+  private func outcome(_ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob") -> [UInt8] {
+    var payload: [UInt8] = []
+    Receipt(outcomes: [Outcome(state, user: user, orders: [orders])]).append(to: &payload)
+    return SessionRig.packet(.receipt, payload)
+  }
+
+  @Test func itBeginsWithTheLogin() throws {
+    let packets = SessionRig.packets(in: session().takeStream())
+    #expect(packets.map(\.header.command) == [.login])
+    let payload = packets[0].payload
+    #expect(try Login(reading: payload.span).outboxId == 5)
+  }
+
+  @Test func aLoginIsRefusedOrNotAnswered() {
+    var payload: [UInt8] = []
+    Refusal(.tokenExpired, "expired").append(to: &payload)
+    let refused = session()
+    #expect(receive(SessionRig.packet(.login, flags: [.response, .error], payload), refused) == ["ended 7"])
+    let silent = session()
+    #expect(silent.deadline(now: start) == start + .seconds(10))
+    #expect(receive([], silent, after: .milliseconds(9999)) == [])
+    #expect(receive([], silent, after: .seconds(10)) == ["failed"])
+  }
+
+  @Test func aServerThatBreaksTheProtocolIsLeft() {
+    #expect(receive(SessionRig.packet(.message), session()) == ["failed"])
+    for offset in [0, 5, 7, 15] {
+      let session = loggedIn()
+      _ = session.takeEvents()
+      var packet = SessionRig.packet(.ping)
+      packet[offset] = 0xFF
+      #expect(receive(packet, session) == ["failed"], "byte \(offset)")
+      #expect(session.deadline(now: start) == .never)
+    }
+  }
+
+  @Test func itKeepsTheConnectionAliveAndNoticesSilence() {
+    let session = loggedIn()
+    #expect(session.deadline(now: start) == start + .seconds(30))
+    #expect(receive([], session, after: .seconds(29)) == [])
+    #expect(session.takeStream().isEmpty)
+    _ = receive([], session, after: .seconds(30))
+    #expect(SessionRig.packets(in: session.takeStream()).map(\.header.command) == [.ping])
+    #expect(receive([], session, after: .milliseconds(74_999)) == [])
+    #expect(receive([], session, after: .seconds(75)) == ["failed"])
+  }
+
+  @Test func anIdleClientSleeps() {
+    let session = loggedIn()
+    _ = receive([], session, after: .seconds(2))
+    #expect(session.deadline(now: start + .seconds(2)) == start + .seconds(30))
+  }
+
+  @Test func eachOutcomeIsItsOwnWord() throws {
+    let session = loggedIn()
+    for text in ["a", "b", "c"] { _ = try outbox.append(MessageContent(text: text), to: "bob", now: start) }
+    _ = receive([], session)
+    #expect(SessionRig.packets(in: session.takeStream()).map(\.header.command) == [.message, .message, .message])
+    #expect(receive(outcome(.accepted, 1...2), session) == ["accepted 1", "accepted 2"])
+    #expect(receive(outcome(.accepted, 1...2), session) == [])
+    #expect(receive(outcome(.later, 2...2), session) == ["later 2"])
+    #expect(receive(outcome(.delivered, 1...1), session) == ["delivered 1"])
+    #expect(receive(outcome(.delivered, 1...1), session) == [])
+    #expect(receive(outcome(.rejected, 3...3), session) == ["rejected 3"])
+    #expect(outbox.count == 1)
+  }
+
+  @Test func anOutcomeForWhatWasNeverSentIsIgnored() throws {
+    let session = loggedIn()
+    _ = try outbox.append(MessageContent(text: "a"), to: "bob", now: start)
+    _ = receive([], session)
+    #expect(receive(outcome(.delivered, 2...10_000_000), session) == [])
+    #expect(receive(outcome(.delivered, 1 << 63 ... .max), session) == [])
+    #expect(receive(outcome(.delivered, 1...5, user: "carol"), session) == [])
+    #expect(receive(outcome(.delivered, 0 ... .max - 1), session) == ["delivered 1"])
+  }
+
+  /// A message that was accepted and never became final is offered again.
+  @Test func acceptedForFiveSecondsIsOfferedAgain() throws {
+    let session = loggedIn()
+    _ = try outbox.append(MessageContent(text: "a"), to: "bob", now: start)
+    _ = receive([], session)
+    _ = receive(outcome(.accepted, 1...1), session)
+    _ = session.takeStream()
+    var offered: [Int64] = []
+    for second: Int64 in 1...12 {
+      _ = receive([], session, after: .seconds(second))
+      if SessionRig.packets(in: session.takeStream()).contains(where: { $0.header.command == .message }) {
+        offered.append(second)
+      }
+    }
+    #expect(offered == [5])
+  }
+
+  @Test func aGoodbyeComesBehindWhatWasTaken() {
+    let session = loggedIn()
+    _ = session.takeStream()
+    session.acknowledge(from: "bob", device: 1, order: 1, now: start)
+    session.logout(now: start)
+    #expect(SessionRig.packets(in: session.takeStream()).map(\.header.command) == [.receipt, .logout])
+  }
+
+  @Test func anUnknownRequestGetsATypedError() {
+    let session = loggedIn()
+    _ = session.takeStream()
+    var unknown: [UInt8] = []
+    PacketWriter.append(service: 7, number: 1, flags: [], sequence: 77, to: &unknown) { _ in }
+    _ = receive(unknown, session)
+    let answer = SessionRig.packets(in: session.takeStream())
+    #expect(answer.first?.refusal?.code == .unknownCommand && answer.first?.header.sequence == 77)
+  }
+}
