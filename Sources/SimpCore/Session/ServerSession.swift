@@ -48,6 +48,7 @@ public final class ServerSession {
   private var lastHeard: Instant
   private var paths = UnprovenPaths()
   private var nextProbeRequest = Instant.never
+  private var pathWentDown = Instant(nanoseconds: 0)
   // While a datagram is read: where it came from, and what of it was taken.
   private var source: PeerAddress?
   private var heldInDatagram: [(user: String, order: UInt64)] = []
@@ -374,10 +375,15 @@ public final class ServerSession {
     let floor = { (key: MessageKey) in key.order }
     if channel.expire(now: now, floor: floor, send: send) {
       nextProbeRequest = now
+      pathWentDown = now
       owner.sessionPathWentDown(self, now: now)
     }
     if nextProbeRequest <= now {
-      nextProbeRequest = now + WireTimes.probeEvery
+      // As often as the client proves its path by itself (wire document, section 6): a phone without UDP may sleep.
+      let isFresh = now - pathWentDown < WireTimes.probeFast
+      let isBusy = channel.window.count > 0
+      nextProbeRequest =
+        now + (isFresh ? WireTimes.probeEvery : isBusy ? WireTimes.probeBusy : WireTimes.probeSlow)
       channel.writeStream(.probeRequest) { _ in }
     }
     answerPaths(now: now, send: send)
