@@ -290,8 +290,8 @@ extension Scenario {
     }(),
     {
       var scenario = Scenario(name: "UDP passes one way only")
-      scenario.up.off = []
-      scenario.flows = Flow.pair
+      // The server asks for proofs as seldom as the client makes them.
+      scenario.quietSteps = 22
       scenario.script = { world in
         let off = world.start + .milliseconds(1500)..<world.start + .seconds(10_000)
         world.client("alice").up.conditions.off = [off]

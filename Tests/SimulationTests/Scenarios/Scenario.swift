@@ -30,6 +30,9 @@ struct Scenario: Sendable {
   var mostByUDP = 1.0
   /// A run that takes longer is stuck.
   var timeLimit = Interval.seconds(180)
+  /// How often a client and the network may stir in a minute of silence: keep-alives and proofs, each with its answer,
+  /// and where datagrams are lost their repetition.
+  var quietSteps = 45
   /// Somebody forged addresses.
   var expectsForgery = false
   /// The most that a message may be sent again, over all messages of a run.

@@ -35,11 +35,11 @@ struct ScenarioRun {
       world.at(flow.begin) { traffic.go() }
     }
     messages = scenario.flows.reduce(0) { $0 + $1.count }
-    run(world, until: scenario.timeLimit)
+    run(world, until: scenario.timeLimit, quietSteps: scenario.quietSteps)
     gather(world, scenario)
   }
 
-  private mutating func run(_ world: World, until limit: Interval) {
+  private mutating func run(_ world: World, until limit: Interval, quietSteps: Int) {
     var sinceCheck = 0
     while world.ledger.messages.count < messages || !world.ledger.isComplete {
       guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
@@ -51,7 +51,7 @@ struct ScenarioRun {
       }
     }
     world.ledger.checkAllArrived()
-    settle(world)
+    settle(world, quietSteps: quietSteps)
   }
 
   private func checkBounds(_ world: World) {
@@ -60,7 +60,7 @@ struct ScenarioRun {
   }
 
   /// What is still under way may land; then a minute passes in which nothing but keep-alives and proofs may happen.
-  private func settle(_ world: World) {
+  private func settle(_ world: World, quietSteps: Int) {
     guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
     let landed = world.now + .seconds(20)
     while world.failures.isEmpty, world.step(limit: landed) {}
@@ -75,7 +75,7 @@ struct ScenarioRun {
     let steps = world.steps
     while world.failures.isEmpty, world.step(limit: landed + .seconds(120)) {}
     // A client: keep-alives of two kinds, proofs of a path that is down, each with answers and receipts.
-    let limit = 22 * world.clients.count
+    let limit = quietSteps * world.clients.count
     if world.steps - steps > limit { world.fail("\(world.steps - steps) steps in a minute of silence, limit \(limit)") }
     world.ledger.checkAllArrived()
   }
