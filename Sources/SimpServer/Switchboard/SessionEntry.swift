@@ -29,9 +29,45 @@ final class SessionEntry {
     var sender: SenderDevice
     /// Where reports go: the session that last sent.
     var origin: SessionAddress
-    var lowest: UInt64
-    var highest: UInt64
-    var pending: Int
+    // BOUND: the window of the session.
+    /// Orders of the pending messages, ascending.
+    var pending: [UInt64] = []
+
+    /// Most messages come in order, and are finished in order.
+    mutating func insert(_ order: UInt64) {
+      if let last = pending.last, last >= order {
+        let index = position(of: order)
+        if pending[index] != order { pending.insert(order, at: index) }
+      } else {
+        pending.append(order)
+      }
+    }
+
+    mutating func remove(_ order: UInt64) {
+      let index = position(of: order)
+      if index < pending.count, pending[index] == order { pending.remove(at: index) }
+    }
+
+    /// Whether the pending orders and this one lie within one window.
+    func spansWindow(with order: UInt64) -> Bool {
+      guard let lowest = pending.first, let highest = pending.last else { return true }
+      return max(order, highest) - min(order, lowest) < WireLimits.orderWindow
+    }
+
+    func pending(in range: ClosedRange<UInt64>) -> ArraySlice<UInt64> {
+      let start = position(of: range.lowerBound)
+      return pending[start...].prefix { $0 <= range.upperBound }
+    }
+
+    /// Where `order` is, or belongs.
+    private func position(of order: UInt64) -> Int {
+      var range = 0..<pending.count
+      while !range.isEmpty {
+        let middle = range.lowerBound + range.count / 2
+        if pending[middle] < order { range = middle + 1..<range.upperBound } else { range = range.lowerBound..<middle }
+      }
+      return range.lowerBound
+    }
   }
 
   /// The handle of a sender, which is the conversation in message keys.
@@ -41,26 +77,23 @@ final class SessionEntry {
   /// so that a range in an outcome costs no more than that.
   func isWithinWindow(from user: String, device: UInt32, order: UInt64) -> Bool {
     guard let handle = handle(of: user, device: device), let record = senders[handle] else { return true }
-    return max(order, record.highest) - min(order, record.lowest) < WireLimits.orderWindow
+    return record.spansWindow(with: order)
   }
 
   /// Whether later messages of the sender are pending here.
   func isBelowPending(from user: String, device: UInt32, order: UInt64) -> Bool {
-    guard let handle = handle(of: user, device: device), let record = senders[handle] else { return false }
-    return order < record.highest
+    guard let handle = handle(of: user, device: device), let highest = senders[handle]?.pending.last else {
+      return false
+    }
+    return order < highest
   }
 
   /// Notes a message that was handed to the session.
   func add(from user: String, device: UInt32, order: UInt64, origin: SessionAddress) -> MessageKey {
     let sender = SenderDevice(user: user, device: device)
-    let handle = handles[sender] ?? begin(sender, order: order, origin: origin)
-    if var record = senders[handle] {
-      record.origin = origin
-      record.pending += 1
-      record.lowest = min(record.lowest, order)
-      record.highest = max(record.highest, order)
-      senders[handle] = record
-    }
+    let handle = handles[sender] ?? begin(sender, origin: origin)
+    senders[handle]?.origin = origin
+    senders[handle]?.insert(order)
     return MessageKey(conversation: handle, order: order)
   }
 
@@ -69,20 +102,18 @@ final class SessionEntry {
 
   /// A message is finished.
   func remove(_ key: MessageKey) {
-    guard let record = senders[key.conversation] else { return }
-    if record.pending == 1 {
+    senders[key.conversation]?.remove(key.order)
+    if let record = senders[key.conversation], record.pending.isEmpty {
       senders[key.conversation] = nil
       handles[record.sender] = nil
-    } else {
-      senders[key.conversation]?.pending -= 1
     }
   }
 
-  private func begin(_ sender: SenderDevice, order: UInt64, origin: SessionAddress) -> UInt32 {
+  private func begin(_ sender: SenderDevice, origin: SessionAddress) -> UInt32 {
     // 24 bits of a key; one in use is skipped.
     repeat { nextHandle = (nextHandle + 1) & 0xFF_FFFF } while senders[nextHandle] != nil
     handles[sender] = nextHandle
-    senders[nextHandle] = SenderRecord(sender: sender, origin: origin, lowest: order, highest: order, pending: 0)
+    senders[nextHandle] = SenderRecord(sender: sender, origin: origin)
     return nextHandle
   }
 }

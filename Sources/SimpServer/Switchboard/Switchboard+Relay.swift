@@ -121,10 +121,9 @@ extension Switchboard {
       guard let handle = entry.handle(of: outcome.user, device: outcome.device),
         let record = entry.senders[handle]
       else { return }
-      let low = max(range.lowerBound, record.lowest)
-      let high = min(range.upperBound, record.highest)
-      guard low <= high else { continue }
-      for key in pending(of: session, handle: handle, orders: low...high, count: record.pending) {
+      for order in record.pending(in: range) {
+        let key = MessageKey(conversation: handle, order: order)
+        guard session.holds(key) else { continue }
         session.finish(key)
         entry.remove(key)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
@@ -136,18 +135,6 @@ extension Switchboard {
         send(report, now: now)
       }
     }
-  }
-
-  /// Pending messages of one sender within a range.
-  ///
-  /// BOUND: a range costs its width or what is pending, whichever is less: a client chooses wide ranges at no cost.
-  private func pending(
-    of session: ServerSession, handle: UInt32, orders: ClosedRange<UInt64>, count: Int
-  ) -> [MessageKey] {
-    if orders.upperBound - orders.lowerBound < UInt64(count) {
-      return orders.map { MessageKey(conversation: handle, order: $0) }.filter(session.holds)
-    }
-    return session.pendingKeys().filter { $0.conversation == handle && orders.contains($0.order) }
   }
 
   /// A session ended with messages pending: their senders keep them and offer them again.
