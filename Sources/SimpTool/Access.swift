@@ -27,7 +27,7 @@ struct Access: Sendable {
     server = settings.string("server") ?? ""
     configuration = SIMPConnection.Configuration()
     configuration.software = "simp"
-    configuration.connectTimeout = .seconds(5)
+    configuration.connectTimeout = .seconds(15)
     configuration.usesUDP = try !settings.isOn("no-udp")
     if let user = settings.string("as") {
       guard settings.origin("token-file") != "--token-file" else {
