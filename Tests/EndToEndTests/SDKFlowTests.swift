@@ -140,11 +140,15 @@ struct SDKFlowTests {
       try await alice.connected()
       let receipt = try await alice.send("are you there?", to: "bob")
       #expect(receipt.state == .later)
+      // It waits behind the first and is not offered; its sender hears that all the same.
+      let second = try await alice.send("and now?", to: "bob")
+      #expect(second.state == .later)
       #expect(await code { try await alice.drain(timeout: .milliseconds(50)) } == .timedOut)
       let bob = try server.connection("bob")
       try await bob.connected()
-      #expect(try await bob.take(1).first?.text == "are you there?")
+      #expect(try await bob.take(2).map(\.text) == ["are you there?", "and now?"])
       _ = try await receipt.delivered
+      _ = try await second.delivered
       await alice.close()
       await bob.close()
     }

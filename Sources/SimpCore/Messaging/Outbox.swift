@@ -31,6 +31,10 @@ public final class Outbox {
     /// Answered LATER, waiting for `resume`.
     var deferred: Set<UInt64> = []
     var resume: Instant?
+    /// Why it waits.
+    var laterCode = ErrorCode.unspecified
+    /// Orders below this were told that they wait, though they were never offered.
+    var announced: UInt64 = 0
     /// Offered again and not accepted yet: what is new waits for them.
     var catchingUp: Set<UInt64> = []
     var isReady = false
@@ -186,7 +190,7 @@ public final class Outbox {
   /// one is taken.
   ///
   /// - Returns: false when it is not here.
-  func markLater(_ key: MessageKey, resume: Instant) -> Bool {
+  func markLater(_ key: MessageKey, code: ErrorCode = .notOnline, resume: Instant) -> Bool {
     guard entries[key] != nil else { return false }
     let index = Int(key.conversation)
     entries[key]?.state = .later
@@ -198,8 +202,28 @@ public final class Outbox {
     conversations[index].deferred.formUnion(conversations[index].again)
     conversations[index].again = []
     conversations[index].resume = max(conversations[index].resume ?? resume, resume)
+    conversations[index].laterCode = code
     waiting.insert(key.conversation)
     return true
+  }
+
+  /// Messages that wait behind one that was answered LATER and were not told so yet: offered now they would get the same
+  /// answer, so whoever waits to hear of them gets it here.
+  func takeWaitingBehind() -> [(key: MessageKey, code: ErrorCode)] {
+    var behind: [(key: MessageKey, code: ErrorCode)] = []
+    for index in waiting {
+      let conversation = conversations[Int(index)]
+      let first = max(conversation.nextFresh, conversation.announced)
+      guard first < conversation.nextOrder else { continue }
+      conversations[Int(index)].announced = conversation.nextOrder
+      for order in first..<conversation.nextOrder {
+        let key = MessageKey(conversation: index, order: order)
+        guard entries[key] != nil else { continue }
+        entries[key]?.state = .later
+        behind.append((key, conversation.laterCode))
+      }
+    }
+    return behind
   }
 
   /// Nothing more is to be done for the message.

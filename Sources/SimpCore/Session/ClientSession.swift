@@ -8,7 +8,7 @@ public enum ClientEvent: Sendable {
   case message(IncomingMessage)
   /// A message of the outbox is held by a server.
   case accepted(MessageKey, Transport)
-  /// It was refused for now.
+  /// It was refused for now, or waits behind one of its conversation that was.
   case later(MessageKey, ErrorCode)
   /// It is finished and out of the outbox: delivered, stored, read, rejected with a code, or expired.
   case finished(MessageKey, MessageState, ErrorCode, attempts: Int, Transport)
@@ -185,6 +185,7 @@ public final class ClientSession {
     outbox.resume(now: now)
     offerOverdue(now: now)
     fillWindow()
+    for (key, code) in outbox.takeWaitingBehind() { events.append(.later(key, code)) }
     sendChallenge(now: now, send: send)
     channel.flush(now: now, streamRoom: streamRoom, floor: floor, send: send)
   }
@@ -357,7 +358,7 @@ public final class ClientSession {
     case .later:
       channel.window.remove(key)
       let wait = Interval.milliseconds(Int64(min(max(outcome.retryAfterMilliseconds, 10), 60_000)))
-      if outbox.markLater(key, resume: now + wait) { events.append(.later(key, outcome.code)) }
+      if outbox.markLater(key, code: outcome.code, resume: now + wait) { events.append(.later(key, outcome.code)) }
     case .stored, .delivered, .read, .rejected, .expired:
       let entry = channel.window.remove(key)
       guard outbox.finish(key) != nil else { return }
