@@ -71,7 +71,7 @@ extension Scenario {
   }()
 
   static let twoDevices: Scenario = {
-    var scenario = Scenario(name: "a second login takes over, then the first comes back", flows: Flow.oneWay(300))
+    var scenario = Scenario(name: "a second login takes over, then the first comes back", flows: Flow.oneWay(450))
     scenario.up.loss = 0.05
     scenario.down.loss = 0.05
     scenario.deeds = [.lost]

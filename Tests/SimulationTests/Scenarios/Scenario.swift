@@ -17,7 +17,7 @@ struct Scenario: Sendable {
   /// Prepares clients and says what happens when.
   var script: @Sendable (World) -> Void = { _ in }
 
-  /// What the network has to have done in each run, each way.
+  /// What the network has to have done in each run, and over all runs each way.
   var deeds: [Deed] = []
   /// What it has to have done over all runs, each way: what is too rare for a single one.
   var rareDeeds: [Deed] = []
