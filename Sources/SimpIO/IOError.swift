@@ -1,5 +1,6 @@
 internal import CSimpLinux
 internal import Glibc
+internal import SimpCore
 
 /// What the operating system refused, and what a person can do about it.
 public struct IOError: Error, Sendable, Equatable {
@@ -22,6 +23,15 @@ public struct IOError: Error, Sendable, Equatable {
   public var isAddressInUse: Bool { code == EADDRINUSE }
   public var isConnectionRefused: Bool { code == ECONNREFUSED }
   public var isTimedOut: Bool { code == ETIMEDOUT }
+  /// The peer's bytes make no sense to the pipe.
+  public var isProtocolError: Bool { code == EPROTO }
+  /// The pipe says that the peer is not who it should be.
+  public var isUntrusted: Bool { code == EKEYREJECTED }
+
+  init(_ error: PipeError, operation: String, with peer: PeerAddress) {
+    self.init(
+      code: error.isUntrusted ? EKEYREJECTED : EPROTO, operation: operation, subject: "\(peer)", detail: error.reason)
+  }
 
   /// What to do, where that is known.
   public var remedy: String? {

@@ -105,3 +105,5 @@ int simp_aead_seal(simp_aead *aead, const uint8_t nonce[12], const uint8_t *data
                    size_t text_count, uint8_t tag[16]);
 int simp_aead_open(simp_aead *aead, const uint8_t nonce[12], const uint8_t *data, size_t data_count, uint8_t *text,
                    size_t text_count, const uint8_t tag[16]);
+
+#include "CSimpTLS.h"

@@ -26,6 +26,8 @@ public protocol BytePipe: AnyObject {
 public struct PipeError: Error, Sendable, Equatable {
   /// For a person.
   public var reason: String
+  /// The bytes were fine, but the peer is not who it should be.
+  public var isUntrusted = false
 
   public init(_ reason: String) { self.reason = reason }
 }

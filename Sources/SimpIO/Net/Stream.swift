@@ -64,6 +64,9 @@ public final class Stream {
 
   public var isClosed: Bool { state == .closed }
 
+  /// What TLS agreed on; nil without TLS, or before the handshake is done.
+  public var agreement: TLSPipe.Agreement? { (pipe as? TLSPipe)?.agreement }
+
   // MARK: Writing
 
   /// Queues `bytes`; they leave at the end of this turn. Nothing happens once the stream is ending.
@@ -95,7 +98,7 @@ public final class Stream {
         plainOut.removeAll(keepingCapacity: plainOut.capacity <= 16 * 1024)
       }
     } catch {
-      return fail(IOError(code: EPROTO, operation: "send to", subject: "\(remoteAddress)", detail: error.reason))
+      return fail(IOError(error, operation: "send to", with: remoteAddress))
     }
     switch output.send(to: poller.fd) {
     case .sent:
@@ -183,7 +186,7 @@ public final class Stream {
       // The pipe's own last word (an alert) still goes out if the kernel takes it.
       _ = output.send(to: poller.fd)
       return breakOff(
-        IOError(code: EPROTO, operation: "receive from", subject: "\(remoteAddress)", detail: error.reason))
+        IOError(error, operation: "receive from", with: remoteAddress))
     }
     if state == .greeting && pipe.isReady { becomeOpen() }
     if !plain.isEmpty && state == .open { onBytes?(plain.span) }
@@ -218,7 +221,7 @@ public final class Stream {
         try pipe.start(wire: &output.bytes)
       } catch {
         return breakOff(
-          IOError(code: EPROTO, operation: "connect to", subject: "\(remoteAddress)", detail: error.reason))
+          IOError(error, operation: "connect to", with: remoteAddress))
       }
       if output.count > 0 { markDirty() }
     }
