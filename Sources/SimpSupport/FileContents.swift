@@ -22,6 +22,13 @@ public enum FileContents {
       guard contents.count <= maximumBytes else { throw UsageError("\(path): longer than \(maximumBytes) bytes") }
     }
   }
+
+  /// The first line of a small file, without spaces around it; empty when there is none.
+  public static func firstLine(path: String) throws(UsageError) -> String {
+    let line = try read(path: path, maximumBytes: 4096).prefix { $0 != UInt8(ascii: "\n") }
+    let text = line.drop { $0 <= 0x20 }.reversed().drop { $0 <= 0x20 }.reversed()
+    return String(decoding: text, as: UTF8.self)
+  }
 }
 
 /// The system's words for its error numbers.
