@@ -18,11 +18,11 @@ enum BenchSession {
 
   private static func onTarget(_ target: Target, _ body: (Place) async throws -> Int32) async -> Int32 {
     switch target {
-    case .running(let address, let key):
-      return await attempt { try await body(Place(address: address, key: key, pid: nil)) }
-    case .privateServer:
+    case .running(let address, let key, let trust):
+      return await attempt { try await body(Place(address: address, key: key, trust: trust, pid: nil)) }
+    case .privateServer(let isEncrypted):
       return await attempt {
-        let server = try await PrivateServer.start()
+        let server = try await PrivateServer.start(isEncrypted: isEncrypted)
         let status = await attempt { try await body(server.place) }
         await server.stop()
         return status
@@ -51,9 +51,9 @@ enum BenchSession {
 extension SIMPError {
   fileprivate var benchExitCode: Int32 {
     switch code {
-    case .connectFailed, .connectionLost, .unavailable, .timedOut: ExitCode.cannotConnect
+    case .connectFailed, .connectionLost, .unavailable, .timedOut, .untrusted, .tlsFailed: ExitCode.cannotConnect
     case .refused, .tokenInvalid, .tokenExpired, .replaced: ExitCode.loginRefused
-    case .invalidAddress: ExitCode.usage
+    case .invalidAddress, .invalidTrust: ExitCode.usage
     default: ExitCode.failed
     }
   }

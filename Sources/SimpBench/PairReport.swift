@@ -17,6 +17,8 @@ struct PairReport: Sendable {
   var impaired: UInt64 = 0
   /// How datagrams were sealed; nil without UDP.
   var cipher: String?
+  /// How TCP was encrypted; nil with TLS off.
+  var tls: String?
   /// Why a connection ended, if one did.
   var failure: SIMPError?
 
@@ -64,7 +66,8 @@ struct PairReport: Sendable {
       .init("verdict", .string(verdict.isGood ? "good" : "bad")),
       .init("interrupted", .bool(isInterrupted)),
       .init("receipts", .unsigned(receipts)),
-      .init("cipher", cipher.map(JSONValue.string) ?? .null), .init("tls", .string("clear")),
+      .init("cipher", cipher.map(JSONValue.string) ?? .null),
+      .init("tls", .string(tls ?? "clear")),
       .init("server", .string(server)),
       .init("pairs", .integer(Int64(plan.pairs))), .init("size_bytes", .integer(Int64(plan.size))),
       .init("duration_s", .number(Self.seconds(plan.duration), digits: 3)),
@@ -136,7 +139,7 @@ struct PairReport: Sendable {
       line("", Self.describe(tally.uncorrected) + " (from handed over)")
       line("lag", Self.describe(tally.lag) + (unsent > 0 ? "; \(unsent) due and not sent: no room" : ""))
     }
-    line("channels", "datagrams \(cipher ?? "off"), TLS clear, \(tally.byTCP) messages came by TCP first")
+    line("channels", "datagrams \(cipher ?? "off"), \(tls ?? "TLS clear"), \(tally.byTCP) messages came by TCP first")
     line("receipts", "DELIVERED for \(receipts) of \(verdict.sent), \(retransmitted) sent again")
     let own = perMessage(usage.own).map { "\(fixed($0, digits: 1)) us bench" } ?? "unknown"
     let server = usage.server.flatMap(perMessage).map { ", \(fixed($0, digits: 1)) us server" } ?? ""

@@ -32,7 +32,7 @@ struct PairRun {
     let report: PairReport
     do {
       try await connect(pairs)
-      report = try await measure(pairs, cipher: await cipher(states))
+      report = try await measure(pairs, session: await session(states))
     } catch {
       await close(pairs)
       throw error
@@ -57,6 +57,7 @@ struct PairRun {
   private func connection(_ user: String, sendsOnly: Bool, seed: UInt64) throws -> SIMPConnection {
     var configuration = SIMPConnection.Configuration()
     configuration.software = "simp-bench"
+    configuration.tls = SIMPConnection.Configuration.TLS(place.trust)
     configuration.usesUDP = plan.usesUDP
     configuration.isSendOnly = sendsOnly
     configuration.connectTimeout = .seconds(30)
@@ -87,17 +88,17 @@ struct PairRun {
     Terminal.say("simp-bench: \(down) of \(connections.count) connections have no UDP path; they go by TCP")
   }
 
-  /// How the first session seals its datagrams.
-  private func cipher(_ states: SIMPConnection.States) async -> String? {
+  /// The first session: how it is encrypted.
+  private func session(_ states: SIMPConnection.States) async -> SIMPSession? {
     for await state in states {
-      if case .connected(let session) = state { return session.cipher }
+      if case .connected(let session) = state { return session }
     }
     return nil
   }
 
   // MARK: - Measuring
 
-  private func measure(_ pairs: [Pair], cipher: String?) async throws -> PairReport {
+  private func measure(_ pairs: [Pair], session: SIMPSession?) async throws -> PairReport {
     // The first message of each pair goes alone: it opens the conversation on all sides.
     for pair in pairs { _ = pair.post(due: Clock.now) }
     await drain(pairs, timeout: .seconds(10))
@@ -127,7 +128,7 @@ struct PairRun {
     await waitForReceipts(pairs)
     var report = PairReport(
       plan: plan, server: place.name, unsent: unsent, usage: await usage.value, isInterrupted: isInterrupted,
-      cipher: cipher)
+      cipher: session?.cipher, tls: session?.tls)
     for pair in pairs { report.add(pair) }
     return report
   }

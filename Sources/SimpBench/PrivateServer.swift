@@ -33,17 +33,23 @@ final class PrivateServer: @unchecked Sendable {
   }
 
   /// Starts the simp-server that lies beside this program.
-  static func start() async throws -> PrivateServer {
+  static func start(isEncrypted: Bool) async throws -> PrivateServer {
     let loop = try EventLoop()
     loop.startThread(name: "server")
     let directory = try makeDirectory()
     let server = PrivateServer(
       loop: loop, directory: directory,
-      place: Place(address: "", key: TokenKey(secret: [UInt8](repeating: 0, count: 32)), pid: nil))
+      place: Place(
+        address: "", key: TokenKey(secret: [UInt8](repeating: 0, count: 32)), trust: .off(evenBeyondLoopback: false),
+        pid: nil))
     do {
-      let pid = try await server.launch(program: beside("simp-server"))
+      let pid = try await server.launch(program: beside("simp-server"), isEncrypted: isEncrypted)
       let address = try await server.waitUntilReady()
-      server.place = Place(address: address, key: try TokenKey.load(path: "\(directory)/state/signing.key"), pid: pid)
+      let state = "\(directory)/state"
+      let trust: TrustSettings =
+        isEncrypted ? .pin(try FileContents.firstLine(path: "\(state)/server.pin")) : .off(evenBeyondLoopback: false)
+      server.place = Place(
+        address: address, key: try TokenKey.load(path: "\(state)/signing.key"), trust: trust, pid: pid)
       return server
     } catch {
       await server.stop()
@@ -63,9 +69,10 @@ final class PrivateServer: @unchecked Sendable {
     loop.close()
   }
 
-  private func launch(program: String) async throws -> Int32 {
+  private func launch(program: String, isEncrypted: Bool) async throws -> Int32 {
     let arguments = [
-      "--port", "0", "--udp-port", "0", "--state", "\(directory)/state", "--redis", "embedded", "--log-level", "warn",
+      "--tls", isEncrypted ? "on" : "off", "--port", "0", "--udp-port", "0", "--state", "\(directory)/state", "--redis",
+      "embedded", "--log-level", "warn",
     ]
     let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
       loop.execute { [self] in

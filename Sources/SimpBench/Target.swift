@@ -1,27 +1,45 @@
+internal import SimpConnection
 internal import SimpSupport
 internal import SimpToken
 
 /// The server a run is for: one that runs already, or a private one.
 enum Target: Sendable {
-  case running(address: String, key: TokenKey)
-  case privateServer
+  case running(address: String, key: TokenKey, trust: TrustSettings)
+  case privateServer(isEncrypted: Bool)
 
-  static let flags = [
-    Flag("server", placeholder: "HOST:PORT", help: "a running server (none: a private one for the run)"),
-    Flag("key", placeholder: "FILE", help: "its signing key, with --server"),
-  ]
+  static let flags =
+    [
+      Flag("server", placeholder: "HOST:PORT", help: "a running server (none: a private one for the run)"),
+      Flag("key", placeholder: "FILE", help: "its signing key, with --server"),
+    ] + TrustSettings.flags
 
   init(_ settings: Settings) throws(UsageError) {
     switch (settings.string("server"), settings.string("key")) {
-    case (nil, nil): self = .privateServer
+    case (nil, nil):
+      for name in ["pin", "ca", "insecure"] where settings.origin(name) == "--\(name)" {
+        throw UsageError("--\(name) is for --server: a private server is known")
+      }
+      self = .privateServer(isEncrypted: try settings.choice("tls", of: ["on", "off"]) != "off")
     case (nil, _): throw UsageError("--key belongs to --server: say which server has that key")
     case (_, nil): throw UsageError("--server needs --key FILE: the users' tokens are made with the server's key")
     case (let address?, let path?):
+      let trust = try TrustSettings(settings, server: address, keyPath: path)
       do throws(TokenError) {
-        self = .running(address: address, key: try TokenKey.load(path: path))
+        self = .running(address: address, key: try TokenKey.load(path: path), trust: trust)
       } catch {
         throw UsageError("--key: \(error)")
       }
+    }
+  }
+}
+
+extension SIMPConnection.Configuration.TLS {
+  init(_ trust: TrustSettings) {
+    switch trust {
+    case .system: self = .systemTrust
+    case .authority(let file): self = .certificateAuthority(file)
+    case .pin(let text): self = .pinned(text)
+    case .off(let everywhere): self = .off(evenBeyondLoopback: everywhere)
     }
   }
 }
@@ -30,6 +48,7 @@ enum Target: Sendable {
 struct Place: Sendable {
   let address: String
   let key: TokenKey
+  let trust: TrustSettings
   /// The process, when it is a private one.
   let pid: Int32?
 

@@ -17,6 +17,16 @@ public final class Server: @unchecked Sendable {
     public var node: String
     public var keyPath: String
     public var isKeyNew: Bool
+    /// nil with TLS off.
+    public var certificate: Certificate?
+  }
+
+  /// What clients are shown.
+  public struct Certificate: Sendable {
+    public var path: String
+    public var facts: CertificateFacts
+    /// Made at this start, with a new key.
+    public var isNew: Bool
   }
 
   private let configuration: ServerConfiguration
@@ -25,6 +35,7 @@ public final class Server: @unchecked Sendable {
   public let registry = CounterRegistry()
   private let node: String
   private var state: StateDirectory?
+  private var tls: ServerTLS?
   private var embedded: EmbeddedRedis?
   private var probe: RedisLink?
   private var reactors: [Reactor] = []
@@ -55,7 +66,9 @@ public final class Server: @unchecked Sendable {
   public func start(completion: @escaping (Result<Ready, ServerError>) -> Void) {
     do throws(ServerError) {
       try checkPorts()
-      state = try StateDirectory(path: configuration.stateDirectory)
+      let state = try StateDirectory(path: configuration.stateDirectory)
+      self.state = state
+      tls = try ServerTLS(configuration, stateDirectory: state.path)
     } catch {
       return completion(.failure(error))
     }
@@ -137,7 +150,8 @@ public final class Server: @unchecked Sendable {
   private func openReactors(redis: RedisAddress, completion: @escaping (Result<Ready, ServerError>) -> Void) {
     guard let state else { preconditionFailure("reactors open after the state directory") }
     let shared = ServerShared(
-      node: node, reactors: configuration.reactors, key: state.key, log: log, counters: ServerCounters(registry))
+      node: node, reactors: configuration.reactors, key: state.key, tls: tls?.context, log: log,
+      counters: ServerCounters(registry))
     var tcp = address(configuration.port)
     var udp = address(configuration.udpPort)
     do throws(IOError) {
@@ -149,7 +163,11 @@ public final class Server: @unchecked Sendable {
       }
       shared.set(reactors)
       self.shared = shared
-      let ready = Ready(tcp: tcp, udp: udp, node: node, keyPath: state.keyPath, isKeyNew: state.isKeyNew)
+      let certificate = tls.map { tls in
+        Certificate(path: tls.certificatePath, facts: tls.context.facts, isNew: tls.isKeyNew)
+      }
+      let ready = Ready(
+        tcp: tcp, udp: udp, node: node, keyPath: state.keyPath, isKeyNew: state.isKeyNew, certificate: certificate)
       // A login before Redis answers would be refused: the server is ready when every reactor's link is up.
       starting = reactors.count
       onReady = { completion(.success(ready)) }
@@ -170,6 +188,17 @@ public final class Server: @unchecked Sendable {
     guard starting == 0, let onReady else { return }
     self.onReady = nil
     onReady()
+  }
+
+  // MARK: - Reload
+
+  /// Reads certificate and key again, for connections to come; those that are there go on. On the control loop.
+  ///
+  /// - Returns: what clients are shown from now on; nil with TLS off.
+  /// - Throws: what is wrong with the files; then what was in force stays.
+  public func reload() throws(ServerError) -> CertificateFacts? {
+    try tls?.reload()
+    return tls?.context.facts
   }
 
   // MARK: - Stop

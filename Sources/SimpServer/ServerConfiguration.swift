@@ -12,18 +12,28 @@ public struct ServerConfiguration: Sendable {
     case external(String)
   }
 
+  public enum TLS: Sendable, Hashable {
+    /// The control channel is clear text: tokens and the keys of datagrams can be read on the way.
+    case off
+    /// A certificate that the server makes for itself in the state directory.
+    case own
+    /// PEM files; the first with the chain to an authority behind the certificate, if there is one.
+    case files(certificate: String, key: String)
+  }
+
   /// The address both ports are opened on.
   public var listen = PeerAddress.v4(127, 0, 0, 1, port: 0)
   /// TCP; 0: the kernel chooses.
   public var port: UInt16 = 7467
   /// UDP; 0: the kernel chooses.
   public var udpPort: UInt16 = 7468
-  /// Signing key, lock, embedded Redis.
+  /// Signing key, certificate, lock, embedded Redis.
   public var stateDirectory = "simp-state"
   public var redis = Redis.embedded
   /// Threads, each with its own loop and sessions. 1 to 64.
   public var reactors = 1
-  /// Listens beyond loopback although the control channel is clear text.
+  public var tls = TLS.own
+  /// Listens beyond loopback also when the control channel is clear text.
   public var isInsecureAllowed = false
 
   public init() {}
@@ -35,12 +45,19 @@ public struct ServerConfiguration: Sendable {
     Flag("udp-port", placeholder: "PORT", default: "7468", isSetting: true, help: "UDP port; 0: any"),
     Flag(
       "state", placeholder: "DIR", default: "simp-state", isSetting: true,
-      help: "signing key, lock and embedded Redis"),
+      help: "signing key, certificate, lock and embedded Redis"),
     Flag(
       "redis", placeholder: "WHERE", default: "embedded", isSetting: true,
       help: "HOST:PORT, unix:PATH, or embedded (a private one)"),
     Flag("reactors", placeholder: "COUNT", default: "1", isSetting: true, help: "threads that serve sessions"),
-    Flag("insecure", isSetting: true, help: "listen beyond loopback in clear text"),
+    Flag(
+      "tls", placeholder: "on|off", default: "on", isSetting: true,
+      help: "TLS 1.3 on TCP; off is for loopback"),
+    Flag(
+      "tls-cert", placeholder: "FILE", isSetting: true,
+      help: "certificate and its chain, PEM (none: makes its own, DIR/server.crt)"),
+    Flag("tls-key", placeholder: "FILE", isSetting: true, help: "its private key, PEM"),
+    Flag("insecure", isSetting: true, help: "with --tls off: listen beyond loopback all the same"),
     Flag(
       "log-level", placeholder: "LEVEL", default: "info", isSetting: true, help: "error, warn, info or debug"),
     Flag("config", placeholder: "FILE", help: "configuration file, a setting a line: name value"),
@@ -63,10 +80,23 @@ public struct ServerConfiguration: Sendable {
     self.redis = redis == "embedded" ? .embedded : .external(redis)
     reactors = try settings.integer("reactors", in: 1...64) ?? 1
     isInsecureAllowed = try settings.isOn("insecure")
-    guard listen.isLoopback || isInsecureAllowed else {
+    tls = try Self.tls(settings)
+    guard listen.isLoopback || isInsecureAllowed || tls != .off else {
       throw UsageError(
-        "--listen \(host) is reachable from other machines, and the control channel is clear text: tokens and keys "
-          + "could be read on the way. Listen on 127.0.0.1, or add --insecure on a network you trust")
+        "--listen \(host) is reachable from other machines, and with --tls off tokens and keys could be read on the "
+          + "way. Leave TLS on, listen on 127.0.0.1, or add --insecure on a network you trust")
+    }
+  }
+
+  private static func tls(_ settings: Settings) throws(UsageError) -> TLS {
+    let isOn = try settings.choice("tls", of: ["on", "off"]) != "off"
+    switch (settings.string("tls-cert"), settings.string("tls-key")) {
+    case (nil, nil): return isOn ? .own : .off
+    case (let certificate?, let key?):
+      guard isOn else { throw UsageError("--tls off leaves no use for --tls-cert and --tls-key") }
+      return .files(certificate: certificate, key: key)
+    case (_?, nil): throw UsageError("--tls-cert needs --tls-key FILE, the certificate's private key")
+    case (nil, _?): throw UsageError("--tls-key needs --tls-cert FILE, the key's certificate")
     }
   }
 }

@@ -9,14 +9,15 @@ struct Access: Sendable {
   var configuration: SIMPConnection.Configuration
   private let token: String
 
-  static let flags = [
-    Flag(
-      "server", placeholder: "HOST:PORT", default: "127.0.0.1:7467", isSetting: true, help: "where, or SIMP_SERVER"),
-    Flag("token-file", placeholder: "FILE", isSetting: true, help: "file with your token (or SIMP_TOKEN: the token)"),
-    Flag("as", placeholder: "USER", help: "make a token for USER with the server's key"),
-    Flag("key", placeholder: "FILE", default: TokenCommand.defaultKey, isSetting: true, help: "that key, for --as"),
-    Flag("no-udp", isSetting: true, help: "TCP only"),
-  ]
+  static let flags =
+    [
+      Flag(
+        "server", placeholder: "HOST:PORT", default: "127.0.0.1:7467", isSetting: true, help: "where, or SIMP_SERVER"),
+      Flag("token-file", placeholder: "FILE", isSetting: true, help: "file with your token (or SIMP_TOKEN: the token)"),
+      Flag("as", placeholder: "USER", help: "make a token for USER with the server's key"),
+      Flag("key", placeholder: "FILE", default: TokenCommand.defaultKey, isSetting: true, help: "that key, for --as"),
+      Flag("no-udp", isSetting: true, help: "TCP only"),
+    ] + TrustSettings.flags
 
   /// Reads the flags and finds a token: by `--as`, then `--token-file` or SIMP_TOKEN_FILE, then SIMP_TOKEN.
   ///
@@ -29,6 +30,8 @@ struct Access: Sendable {
     configuration.software = "simp"
     configuration.connectTimeout = .seconds(15)
     configuration.usesUDP = try !settings.isOn("no-udp")
+    configuration.tls = SIMPConnection.Configuration.TLS(
+      try TrustSettings(settings, server: server, keyPath: settings.string("key")))
     if let user = settings.string("as") {
       guard settings.origin("token-file") != "--token-file" else {
         throw UsageError("--as makes a token, --token-file names one: give one of them")
@@ -86,6 +89,17 @@ struct Access: Sendable {
     while text.first?.isWhitespace == true { text.removeFirst() }
     while text.last?.isWhitespace == true { text.removeLast() }
     return String(text)
+  }
+}
+
+extension SIMPConnection.Configuration.TLS {
+  init(_ trust: TrustSettings) {
+    switch trust {
+    case .system: self = .systemTrust
+    case .authority(let file): self = .certificateAuthority(file)
+    case .pin(let text): self = .pinned(text)
+    case .off(let everywhere): self = .off(evenBeyondLoopback: everywhere)
+    }
   }
 }
 

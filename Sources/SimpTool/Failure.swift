@@ -5,10 +5,10 @@ extension SIMPError {
   /// What a program ends with when this stopped it.
   var exitCode: Int32 {
     switch code {
-    case .connectFailed, .connectionLost, .unavailable, .noPath: ExitCode.cannotConnect
+    case .connectFailed, .connectionLost, .unavailable, .noPath, .untrusted, .tlsFailed: ExitCode.cannotConnect
     case .refused, .tokenInvalid, .tokenExpired, .replaced: ExitCode.loginRefused
     case .timedOut: ExitCode.timedOut
-    case .invalidName, .invalidAddress, .invalidText, .tooLarge: ExitCode.usage
+    case .invalidName, .invalidAddress, .invalidTrust, .invalidText, .tooLarge: ExitCode.usage
     case .rejected, .expired, .outboxFull: ExitCode.notDelivered
     default: ExitCode.failed
     }
@@ -18,6 +18,8 @@ extension SIMPError {
   var remedy: String? {
     switch code {
     case .connectFailed: "is simp-server running there? --server HOST:PORT or SIMP_SERVER say where it is"
+    case .untrusted:
+      "--pin sha256:… or --ca FILE say whom to trust; a server logs its pin, and keeps it in STATE/server.pin"
     case .tokenInvalid, .tokenExpired:
       "get a new one from whoever runs the server: simp token USER --key STATE/signing.key"
     case .replaced: "one device a user at a time: whoever logs in last stays"

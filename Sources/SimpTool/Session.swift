@@ -93,7 +93,7 @@ extension SIMPState {
     case .connecting: "connecting"
     case .connected(let session):
       "connected as \(session.user), device \(session.deviceNumber), node \(printable(session.node)), "
-        + "datagrams \(session.cipher ?? "off")"
+        + "datagrams \(session.cipher ?? "off"), \(session.tls ?? "TLS off")"
     case .pathUp(let address, let rtt):
       "udp path up, seen as \(printable(address))" + (rtt.map { ", round trip \(DurationText.describe($0))" } ?? "")
     case .pathDown: "udp path down: everything goes by tcp"

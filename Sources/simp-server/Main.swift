@@ -31,7 +31,8 @@ struct Main {
 
     \(reader.help)
     Each setting may also stand in the configuration file (port 7467) and in the environment (SIMP_PORT=7467).
-    Prints one line with the word ready when it serves. SIGTERM or SIGINT: tells clients, flushes, exits 0.
+    Prints one line with the word ready when it serves. SIGHUP: reads certificate and key again. SIGTERM or SIGINT:
+    tells clients, flushes, exits 0.
     """
   }
 }

@@ -41,6 +41,7 @@ final class ServerProcess {
       log.info("stopping", ["signal": signal])
       server.stop { loop.stop() }
     }
+    let hangUps = try SignalSource(loop: loop, signals: [SIGHUP]) { [self] _ in reload(server) }
     server.start { [self] result in
       switch result {
       case .success(let ready): announce(ready)
@@ -52,6 +53,7 @@ final class ServerProcess {
     }
     loop.run()
     signals.close()
+    hangUps.close()
     loop.close()
     if status == ExitCode.ok { log.info("stopped") }
     return status
@@ -60,8 +62,12 @@ final class ServerProcess {
   private func announce(_ ready: Server.Ready) {
     let reach =
       configuration.listen.isLoopback
-      ? "this machine only (--listen says otherwise)" : "other machines too, IN CLEAR TEXT (--insecure)"
-    if !configuration.listen.isLoopback {
+      ? "this machine only (--listen says otherwise)"
+      : "other machines too" + (configuration.tls == .off ? ", IN CLEAR TEXT (--insecure)" : "")
+    if let certificate = ready.certificate {
+      if certificate.isNew { log.info("certificate made", ["path": certificate.path, "pin": certificate.facts.pin]) }
+      tell(certificate.facts, isReloaded: false)
+    } else {
       log.warn("the control channel is clear text: tokens and keys can be read on the way")
     }
     if ready.isKeyNew { log.info("signing key made", ["path": ready.keyPath]) }
@@ -70,12 +76,33 @@ final class ServerProcess {
       case .embedded: "embedded"
       case .external(let place): place
       }
-    let line = "simp-server ready: TCP \(ready.tcp), UDP \(ready.udp), redis \(redis), node \(ready.node), for \(reach)"
+    let line =
+      "simp-server ready: TCP \(ready.tcp), UDP \(ready.udp), \(ready.certificate == nil ? "TLS off" : "TLS 1.3"), redis \(redis), node \(ready.node), for \(reach)"
     do throws(OutputWriter.Failure) {
       try OutputWriter.standardOutput.line(line)
     } catch {
       log.warn("the ready line could not be printed", ["reason": error])
     }
+  }
+
+  private func reload(_ server: Server) {
+    do throws(ServerError) {
+      guard let facts = try server.reload() else { return log.info("nothing to reload: TLS is off") }
+      tell(facts, isReloaded: true)
+    } catch {
+      log.error("not reloaded: what was in force stays", ["reason": error])
+    }
+  }
+
+  /// Logs what clients are shown, and when it has to be renewed.
+  private func tell(_ facts: CertificateFacts, isReloaded: Bool) {
+    let day = CertificateFacts.day(facts.notAfter)
+    let fields: Log.Fields = [
+      "pin": facts.pin, "names": facts.names, "expires": day,
+    ]
+    if isReloaded { log.info("certificate reloaded", fields) } else { log.info("certificate", fields) }
+    let left = facts.notAfter - Int64(EventLoop.wallClockSeconds)
+    if left < 30 * 86_400 { log.warn("the certificate has to be renewed", ["expires": day]) }
   }
 
   private func fail(_ text: String) -> Int32 {

@@ -69,7 +69,7 @@ struct SDKChatTests {
       let bob = try server.connection("bob")
       try await bob.connected()
       async let orders = bob.take(5).map(\.order)
-      var patient = SIMPConnection.Configuration()
+      var patient = server.trusting
       patient.drainTimeout = .seconds(60)
       let token = try server.token("alice")
       let receipts = try await SIMPConnection.withConnection(to: server.address, token: token, configuration: patient) {
@@ -116,7 +116,7 @@ struct SDKChatTests {
       let listener = Listener()
       let bob = try SIMPConnection.connection(
         toRemoteHost: "127.0.0.1", port: Int(server.port), forUser: "bob", token: try server.token("bob"),
-        delegate: listener)
+        delegate: listener, configuration: server.trusting)
       try await bob.connected()
       try await alice.send("hello", to: "bob")
       #expect(await listener.texts.first { _ in true } == "hello")
@@ -130,7 +130,7 @@ struct SDKChatTests {
       let listener = Listener()
       let carol = try SIMPConnection.connection(
         toRemoteHost: "127.0.0.1", port: Int(server.port), forUser: "carol", token: try server.token("bob"),
-        delegate: listener)
+        delegate: listener, configuration: server.trusting)
       await carol.wait { $0.isClosed }
       #expect(await code { try await carol.connected() } == .tokenInvalid)
     }

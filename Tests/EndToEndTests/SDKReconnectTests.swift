@@ -9,7 +9,7 @@ struct SDKReconnectTests {
   @Test func whatComesTogetherWithTheEndOfTheSessionIsShown() async throws {
     let server = try SDKScriptedServer { _ in .accept }
     defer { server.close() }
-    let bob = try SIMPConnection(to: server.address, token: "t")
+    let bob = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
     try await bob.connected()
     server.deliver(
       "last words", from: "alice", order: 1, andEndWith: Refusal(.shuttingDown, "", retryAfterMilliseconds: 1))
@@ -50,7 +50,7 @@ struct SDKReconnectTests {
       port = first.port
       await first.stop()
     }
-    let connection = try SIMPConnection(to: "127.0.0.1:\(port)", token: "not yet known")
+    let connection = try SIMPConnection(to: "127.0.0.1:\(port)", token: "not yet known", configuration: .clear)
     let states = connection.states
     connection.start()
     let seen = await connection.wait(for: states) {
@@ -68,7 +68,7 @@ struct SDKReconnectTests {
     let server = try SDKScriptedServer {
       $0 == 0 ? .refuse(Refusal(.unavailable, "the store is away", retryAfterMilliseconds: 400)) : .accept
     }
-    let connection = try SIMPConnection(to: server.address, token: "t")
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
     let states = connection.states
     try await connection.connected()
     let times = server.logins.withLock { logins in logins.map(\.at) }
@@ -88,7 +88,7 @@ struct SDKReconnectTests {
 
   @Test func aServerThatGoesDownIsComeBackTo() async throws {
     let server = try SDKScriptedServer { _ in .accept }
-    let connection = try SIMPConnection(to: server.address, token: "t")
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
     let states = connection.states
     try await connection.connected()
     await connection.wait(for: states) { $0.isConnected }
@@ -103,7 +103,7 @@ struct SDKReconnectTests {
 
   @Test func aSilentServerIsLeftForTheNextAttempt() async throws {
     let server = try SDKScriptedServer { $0 == 0 ? .cut : .accept }
-    let connection = try SIMPConnection(to: server.address, token: "t")
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
     try await connection.connected()
     #expect(server.logins.withLock { $0.count } == 2)
     await connection.close()
@@ -113,7 +113,7 @@ struct SDKReconnectTests {
   @Test func eachLoginAsksForAToken() async throws {
     let server = try SDKScriptedServer { _ in .accept }
     let tokens = Counter()
-    var configuration = SIMPConnection.Configuration()
+    var configuration = SIMPConnection.Configuration.clear
     configuration.tokenProvider = { "token \(tokens.next())" }
     let connection = try SIMPConnection(to: server.address, token: "", configuration: configuration)
     let states = connection.states
@@ -128,7 +128,7 @@ struct SDKReconnectTests {
 
   @Test func everyAddressOfANameIsTried() async throws {
     let server = try SDKScriptedServer { _ in .accept }
-    let connection = try SIMPConnection(to: server.address, token: "t")
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
     let states = connection.states
     // As if a name server had said so. Nobody listens on port 1; a port of the kernel's choice may be another test's.
     let addresses: [PeerAddress] = [
@@ -146,7 +146,7 @@ struct SDKReconnectTests {
 
   @Test func sixIsSpokenToo() async throws {
     let server = try await SDKServer.start(listen: .loopback(.v6, port: 0))
-    let connection = try SIMPConnection(to: "[::1]:\(server.port)", token: try server.token("alice"))
+    let connection = try server.connection(token: server.token("alice"), to: "[::1]:\(server.port)")
     try await connection.connected()
     let seen = await connection.wait { $0.isPathUp }
     if case .pathUp(let address, _)? = seen.last { #expect(address.hasPrefix("[::1]:")) }

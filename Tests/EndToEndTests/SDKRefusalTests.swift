@@ -7,7 +7,7 @@ import Testing
 struct SDKRefusalTests {
   @Test func aRefusedTokenEndsTheConnection() async throws {
     try await withSDKServer { server in
-      let stranger = try SIMPConnection(to: server.address, token: "not.a.token")
+      let stranger = try server.connection(token: "not.a.token")
       #expect(await code { try await stranger.connected() } == .tokenInvalid)
       #expect(await code { for try await _ in stranger.messages {} } == .tokenInvalid)
       #expect(await code { try await stranger.send("hello", to: "bob") } == .tokenInvalid)
@@ -25,7 +25,7 @@ struct SDKRefusalTests {
 
   @Test func anExpiredTokenIsToldApart() async throws {
     try await withSDKServer { server in
-      let late = try SIMPConnection(to: server.address, token: try server.token("alice", age: 601))
+      let late = try server.connection(token: server.token("alice", age: 601))
       #expect(await code { try await late.connected() } == .tokenExpired)
     }
   }

@@ -12,26 +12,31 @@ final class SDKServer: Sendable {
   let directory: SDKDirectory
   let key: TokenKey
   let port: UInt16
+  /// nil with TLS off.
+  let pin: String?
   private let control: EventLoop
   private let server: Locked<Server?>
 
-  private init(directory: SDKDirectory, key: TokenKey, port: UInt16, control: EventLoop, server: Server) {
+  private init(directory: SDKDirectory, key: TokenKey, ready: Server.Ready, control: EventLoop, server: Server) {
     self.directory = directory
     self.key = key
-    self.port = port
+    port = ready.tcp.port
+    pin = ready.certificate.map { "\($0.facts.pin)" }
     self.control = control
     self.server = Locked(server)
   }
 
   /// Starts one; again in the same directory and on the same port, it is the same server come back.
   static func start(
-    in directory: SDKDirectory? = nil, port: UInt16 = 0, listen: PeerAddress = .loopback(port: 0)
+    in directory: SDKDirectory? = nil, port: UInt16 = 0, listen: PeerAddress = .loopback(port: 0),
+    tls: ServerConfiguration.TLS = .own
   ) async throws -> SDKServer {
     let directory = try directory ?? SDKDirectory()
     var configuration = ServerConfiguration()
     configuration.listen = listen
     configuration.port = port
     configuration.udpPort = 0
+    configuration.tls = tls
     configuration.stateDirectory = directory.path
     let control = try EventLoop()
     let server = Server(configuration, control: control, log: .silent)
@@ -42,7 +47,7 @@ final class SDKServer: Sendable {
     do {
       let ready = try ready.get()
       let key = try TokenKey.load(path: ready.keyPath)
-      return SDKServer(directory: directory, key: key, port: ready.tcp.port, control: control, server: server)
+      return SDKServer(directory: directory, key: key, ready: ready, control: control, server: server)
     } catch {
       control.close()
       throw error
@@ -56,16 +61,28 @@ final class SDKServer: Sendable {
     try Tokens.mint(user: user, key: key, ttlSeconds: 600, now: EventLoop.wallClockSeconds - age)
   }
 
-  /// A connection of this user, not started.
-  func connection(
-    _ user: String, _ configure: (inout SIMPConnection.Configuration) -> Void = { _ in }
-  ) throws -> SIMPConnection {
+  /// What trusts this server.
+  var trusting: SIMPConnection.Configuration {
     var configuration = SIMPConnection.Configuration()
+    configuration.tls = pin.map { .pinned($0) } ?? .off()
     // A machine that does much besides, and a sanitizer, take their time.
     configuration.connectTimeout = .seconds(60)
     configuration.attemptTimeout = .seconds(30)
+    return configuration
+  }
+
+  /// A connection of this user, not started.
+  func connection(
+    _ user: String, _ configure: (inout SIMPConnection.Configuration) -> Void = { _ in }
+  ) throws -> SIMPConnection { try connection(token: token(user), configure) }
+
+  /// A connection with this token, not started.
+  func connection(
+    token: String, to address: String? = nil, _ configure: (inout SIMPConnection.Configuration) -> Void = { _ in }
+  ) throws -> SIMPConnection {
+    var configuration = trusting
     configure(&configuration)
-    return try SIMPConnection(to: address, token: try token(user), configuration: configuration)
+    return try SIMPConnection(to: address ?? self.address, token: token, configuration: configuration)
   }
 
   /// Stops as for SIGTERM.

@@ -24,6 +24,15 @@ extension SIMPConnection {
   }
 }
 
+extension SIMPConnection.Configuration {
+  /// For servers of a test that speak clear text.
+  static var clear: SIMPConnection.Configuration {
+    var configuration = SIMPConnection.Configuration()
+    configuration.tls = .off()
+    return configuration
+  }
+}
+
 extension SIMPState {
   var isPathUp: Bool { if case .pathUp = self { true } else { false } }
   var isConnected: Bool { if case .connected = self { true } else { false } }

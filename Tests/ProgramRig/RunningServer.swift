@@ -17,11 +17,15 @@ public final class RunningServer: Sendable {
 
   public var key: String { directory.path + "/state/signing.key" }
 
+  /// What a client needs to know of this server, and who it is. By its key it finds the server's pin.
+  public func environment(token: String) -> [String: String] {
+    ["SIMP_SERVER": address, "SIMP_KEY": key, "SIMP_TOKEN": token]
+  }
+
   /// Starts `simp` for `user`.
   public func simp(_ user: String, _ arguments: [String], input: String = "") async throws -> RunningProgram {
     try await RunningProgram(
-      "simp", arguments, input: input,
-      environment: ["SIMP_SERVER": address, "SIMP_TOKEN": try await token(user)], in: directory)
+      "simp", arguments, input: input, environment: environment(token: try await token(user)), in: directory)
   }
 
   /// A token by `simp token`.

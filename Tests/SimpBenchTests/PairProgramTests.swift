@@ -30,7 +30,7 @@ struct PairProgramTests {
     #expect(number("sent", in: json) == number("delivered", in: json))
     // 330 by the schedule, 3 to open the conversations.
     #expect(number("sent", in: json) == 333)
-    #expect(json.contains("\"cipher\":\"AES-128-GCM\",\"tls\":\"clear\""))
+    #expect(json.contains("\"cipher\":\"AES-128-GCM\",\"tls\":\"TLS 1.3, TLS_AES_128_GCM_SHA256\""))
   }
 
   @Test func aClosedLoopOnABadNetworkLosesNothing() async throws {

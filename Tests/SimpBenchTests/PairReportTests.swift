@@ -27,6 +27,9 @@ struct PairReportTests {
       #expect(report(bad).json.description.contains("\"verdict\":\"bad\""))
     }
     #expect(report(Verdict()).exitCode == 1, "nothing was sent: nothing was shown")
+    var encrypted = report(good)
+    encrypted.tls = "TLS 1.3, X"
+    #expect(encrypted.json.description.contains("\"tls\":\"TLS 1.3, X\"") && encrypted.text.contains(", TLS 1.3, X,"))
     var ended = report(good)
     ended.failure = SIMPError(.replaced, "the same user logged in elsewhere")
     #expect(ended.exitCode == 1)

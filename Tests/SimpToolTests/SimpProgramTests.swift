@@ -91,7 +91,7 @@ struct SimpProgramTests {
     let server = try await server()
     let full = try await RunningProgram(
       "simp", ["listen", "--verbose"],
-      environment: ["SIMP_SERVER": server.address, "SIMP_TOKEN": try await server.token("bob")],
+      environment: server.environment(token: try await server.token("bob")),
       output: "/dev/full", in: server.directory)
     try await full.wait(for: "udp path up")
     let alice = try await server.simp("alice", ["send", "bob", "precious"])
@@ -129,8 +129,7 @@ struct SimpProgramTests {
       ("nonsense", Int32(4), "simp token USER"), (" ", 2, "simp token USER"), (expired, 4, "expired"),
     ] {
       let program = try await RunningProgram(
-        "simp", ["send", "bob", "text"], environment: ["SIMP_SERVER": server.address, "SIMP_TOKEN": token],
-        in: server.directory)
+        "simp", ["send", "bob", "text"], environment: server.environment(token: token), in: server.directory)
       #expect(try await program.end() == code)
       #expect(program.errorOutput.contains(word), "\(program.errorOutput)")
       #expect(program.output.isEmpty)

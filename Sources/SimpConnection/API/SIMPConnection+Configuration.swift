@@ -13,6 +13,8 @@ extension SIMPConnection {
 
     /// The port when the address names none.
     public var defaultPort: UInt16 = 7467
+    /// How the connection is encrypted, and whom it trusts.
+    public var tls = TLS.systemTrust
     /// Whether messages go by UDP where that works. Without, everything goes by TCP.
     public var usesUDP = true
     /// A session that only sends: it ends no other session of its user, and nothing comes to `messages`.

@@ -23,13 +23,16 @@ public final class SIMPConnection: Sendable {
   /// - Parameters:
   ///   - address: `host`, `host:port` or `[IPv6]:port`.
   ///   - token: the user's JWT, at most 3072 bytes.
-  /// - Throws: `invalidAddress`; `tokenInvalid` for one that no server can take; `system` when descriptors ran out.
+  /// - Throws: `invalidAddress`; `tokenInvalid` for one that no server can take; `invalidTrust` when what is to be
+  ///   trusted cannot be read; `system` when descriptors ran out.
   public init(to address: String, token: String, configuration: Configuration = Configuration()) throws(SIMPError) {
     let server = try ServerName(parsing: address, defaultPort: configuration.defaultPort)
     guard configuration.tokenProvider != nil || (1...WireLimits.maximumTokenBytes).contains(token.utf8.count) else {
       throw SIMPError(.tokenInvalid, "a token has 1 to \(WireLimits.maximumTokenBytes) bytes")
     }
-    driver = Driver(thread: try IOThread.shared(), server: server, token: token, configuration: configuration)
+    let trust = try SharedTrust.context(configuration.tls)
+    driver = Driver(
+      thread: try IOThread.shared(), server: server, trust: trust, token: token, configuration: configuration)
   }
 
   /// Ends the connection without a goodbye, if that was not done: messages without a final receipt are given up.

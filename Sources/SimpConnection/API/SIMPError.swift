@@ -11,6 +11,12 @@ public struct SIMPError: Error, Hashable, Sendable {
     public static let connectFailed = Code(rawValue: "connectFailed")
     /// The connection was lost. It is made again by itself.
     public static let connectionLost = Code(rawValue: "connectionLost")
+    /// The server did not prove to be one that is trusted, or is beyond loopback with TLS off: the message says why.
+    public static let untrusted = Code(rawValue: "untrusted")
+    /// TLS did not come about, for one side has it off, is too old, or speaks something else: the message says which.
+    public static let tlsFailed = Code(rawValue: "tlsFailed")
+    /// The configuration's trust cannot be used: no such file, no certificate in it, no pin.
+    public static let invalidTrust = Code(rawValue: "invalidTrust")
     /// The server refused the login, or ended the session, for good.
     public static let refused = Code(rawValue: "refused")
     /// The server does not take the token: made for another server, or damaged.

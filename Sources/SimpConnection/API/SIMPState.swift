@@ -8,6 +8,8 @@ public struct SIMPSession: Hashable, Sendable {
   public let node: String
   /// How datagrams are sealed; nil when the session does without UDP.
   public let cipher: String?
+  /// How TCP is encrypted, `TLS 1.3, TLS_AES_128_GCM_SHA256`; nil with TLS off.
+  public let tls: String?
 }
 
 /// How a connection stands.
@@ -80,4 +82,6 @@ public struct SIMPStatistics: Hashable, Sendable {
   public internal(set) var datagramsImpaired: UInt64 = 0
   /// Sessions that began.
   public internal(set) var logins: UInt64 = 0
+  /// Those of them whose TLS handshake took up an earlier session.
+  public internal(set) var resumed: UInt64 = 0
 }

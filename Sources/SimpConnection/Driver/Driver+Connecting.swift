@@ -48,20 +48,59 @@ extension Driver {
   /// Tries one address after the other.
   func connect(to addresses: ArraySlice<PeerAddress>, token: String, last: IOError?) {
     guard let address = addresses.first else {
-      let reason = last.map { "\($0)" } ?? "\(server) has no address"
-      return lost(SIMPError(.connectFailed, reason), now: thread.loop.now)
+      return noneConnected(last)
     }
     due = .never
+    let pipe: any BytePipe
+    do throws(SIMPError) {
+      pipe = try makePipe(to: address)
+    } catch {
+      return end(error)
+    }
     stream = Stream.connect(
-      loop: thread.loop, to: address, timeout: Interval(configuration.attemptTimeout)
+      loop: thread.loop, to: address, pipe: pipe, timeout: Interval(configuration.attemptTimeout)
     ) { [weak self, attempt] result in
       guard let self, attempt == self.attempt, phase == .preparing else { return }
       switch result {
       case .success(let stream): logIn(over: stream, token: token)
-      case .failure(let error): connect(to: addresses.dropFirst(), token: token, last: error)
+      case .failure(let error):
+        // Of several addresses, one where somebody answers says more than one where nobody does.
+        let last = last.flatMap { $0.isOfPipe ? $0 : nil } ?? error
+        connect(to: addresses.dropFirst(), token: token, last: last)
       }
     }
     markDirty()
+  }
+
+  /// No address of the server gave a connection.
+  private func noneConnected(_ error: IOError?) {
+    guard let error, error.isOfPipe else {
+      let reason = error.map { "\($0)" } ?? "\(server) has no address"
+      return lost(SIMPError(.connectFailed, reason), now: thread.loop.now)
+    }
+    giveUp(SIMPError(error.isUntrusted ? .untrusted : .tlsFailed, "\(server): \(error.detail ?? "\(error)")"))
+  }
+
+  /// A person has to act, unless it was good before: then somebody renews a certificate, or a proxy is in the way.
+  private func giveUp(_ error: SIMPError) {
+    if standing.read(\.hasLoggedIn) { lost(error, now: thread.loop.now) } else { end(error) }
+  }
+
+  private func makePipe(to address: PeerAddress) throws(SIMPError) -> any BytePipe {
+    guard let trust else {
+      guard address.isLoopback || configuration.tls == .off(evenBeyondLoopback: true) else {
+        throw SIMPError(
+          .untrusted,
+          "\(server) is another machine, and with TLS off the token could be read on the way: leave TLS on, or say that "
+            + "the network in between is to be trusted")
+      }
+      return PlainPipe()
+    }
+    do throws(TLSConfigurationError) {
+      return try trust.makePipe(to: server.host, port: server.port)
+    } catch {
+      throw SIMPError(.invalidAddress, "\(error)")
+    }
   }
 
   private func logIn(over stream: Stream, token: String) {
@@ -79,7 +118,16 @@ extension Driver {
     self.session = session
     phase = .online
     due = .never
+    var isFirst = trust == nil
     stream.onBytes = { [unowned self] bytes in
+      if isFirst {
+        isFirst = false
+        // No packet begins so: it would be too long.
+        if bytes[0] == TLSPipe.alertByte {
+          return self.giveUp(
+            SIMPError(.tlsFailed, "\(self.server) speaks TLS, and this connection has TLS off: leave TLS on"))
+        }
+      }
       self.session?.receive(stream: bytes, now: thread.loop.now)
       markDirty()
     }
@@ -133,4 +181,9 @@ extension Driver {
     show(.reconnecting(attempt: backoff.failures, delay: Duration(delay), reason: reason))
     markDirty()
   }
+}
+
+extension IOError {
+  /// Somebody answered, and TLS did not come about.
+  fileprivate var isOfPipe: Bool { isUntrusted || isProtocolError }
 }

@@ -93,6 +93,8 @@ extension Driver {
 
   private func loggedIn(_ reply: LoginReply, now: Instant) {
     tally.logins += 1
+    let agreement = stream?.agreement
+    if agreement?.isResumed == true { tally.resumed += 1 }
     sessionBegan = now
     for (key, message) in open { message.receipt.identify(outbox.messageId(of: key)) }
     startUDP(reply, now: now)
@@ -102,7 +104,9 @@ extension Driver {
       case (_, AEADProtection.aes128GCM): "AES-128-GCM"
       case (_, _): "ChaCha20-Poly1305"
       }
-    let session = SIMPSession(user: reply.user, deviceNumber: reply.deviceNumber, node: reply.node, cipher: cipher)
+    let session = SIMPSession(
+      user: reply.user, deviceNumber: reply.deviceNumber, node: reply.node, cipher: cipher,
+      tls: agreement.map { "TLS 1.3, \($0.cipher)" })
     show(.connected(session))
     standing.update { standing in
       standing.hasLoggedIn = true

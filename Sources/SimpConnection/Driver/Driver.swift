@@ -20,6 +20,8 @@ final class Driver: @unchecked Sendable {
   let thread: IOThread
   let configuration: SIMPConnection.Configuration
   let server: ServerName
+  /// nil with TLS off.
+  let trust: TLSClientContext?
   let token: String
 
   let outgoing = Watched(Outgoing())
@@ -69,10 +71,12 @@ final class Driver: @unchecked Sendable {
   private var isDirty = false
 
   init(
-    thread: IOThread, server: ServerName, token: String, configuration: SIMPConnection.Configuration
+    thread: IOThread, server: ServerName, trust: TLSClientContext?, token: String,
+    configuration: SIMPConnection.Configuration
   ) {
     self.thread = thread
     self.server = server
+    self.trust = trust
     self.token = token
     self.configuration = configuration
     impairment = configuration.impairment

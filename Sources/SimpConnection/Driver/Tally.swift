@@ -11,6 +11,7 @@ struct Tally {
   var stored: UInt64 = 0
   var failed: UInt64 = 0
   var logins: UInt64 = 0
+  var resumed: UInt64 = 0
 
   /// A session is over.
   mutating func add(_ counters: ChannelCounters) { earlier.add(counters) }
@@ -58,6 +59,7 @@ extension Driver {
     statistics.received = tally.received
     statistics.receivedByUDP = tally.receivedByUDP
     statistics.logins = tally.logins
+    statistics.resumed = tally.resumed
     statistics.duplicatesDropped = inbound.duplicates
     statistics.late = inbound.late
     statistics.unfinished = open.count

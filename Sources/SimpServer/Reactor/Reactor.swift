@@ -61,7 +61,11 @@ final class Reactor: @unchecked Sendable {
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
     loop.addTurnEnd { [unowned self] in self.endTurn() }
     socket.onReceive { [unowned self] datagram, address in self.receive(&datagram, from: address) }
-    let listener = try StreamListener(loop: loop, address: tcp, reusePort: isShared) { [unowned self] stream, peer in
+    let makePipe: () -> any BytePipe = { [shared] in
+      if let tls = shared.tls { tls.makePipe() } else { PlainPipe() }
+    }
+    let listener = try StreamListener(loop: loop, address: tcp, reusePort: isShared, makePipe: makePipe) {
+      [unowned self] stream, peer in
       self.accept(stream, from: peer)
     }
     self.listener = listener
@@ -84,16 +88,30 @@ final class Reactor: @unchecked Sendable {
     let id = entry.session.id
     streams[id] = stream
     shared.log.debug("connection", ["session": id, "address": peer])
+    var isGreeted = shared.tls == nil
     // The handlers hold the session while they run: it may end, and leave the switchboard, in the middle of one.
-    stream.onBytes = { [unowned self] bytes in
+    stream.onBytes = { [unowned self, unowned stream] bytes in
+      if !isGreeted {
+        isGreeted = true
+        self.count(stream.agreement)
+      }
       entry.session.receive(stream: bytes, now: self.loop.now)
       self.needsFlush(entry)
     }
-    stream.onClose = { [unowned self] _ in
+    stream.onClose = { [unowned self] error in
+      if let error, error.isProtocolError || error.isUntrusted {
+        if !isGreeted { self.shared.counters.handshakesFailed.add() }
+        self.shared.log.debug("tls failed", ["session": id, "address": peer, "reason": error.detail ?? "\(error)"])
+      }
       entry.session.connectionClosed(now: self.loop.now)
     }
     stream.onDrain = { [unowned self] in self.needsFlush(entry) }
     needsFlush(entry)
+  }
+
+  private func count(_ agreement: TLSPipe.Agreement?) {
+    shared.counters.handshakes.add()
+    if agreement?.isResumed == true { shared.counters.handshakesResumed.add() }
   }
 
   private func receive(_ datagram: inout MutableSpan<UInt8>, from address: PeerAddress) {

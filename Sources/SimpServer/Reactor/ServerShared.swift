@@ -7,16 +7,21 @@ final class ServerShared: Sendable {
   let node: String
   let reactors: Int
   let key: TokenKey
+  /// nil with TLS off.
+  let tls: TLSServerContext?
   let log: Log
   let counters: ServerCounters
   /// Never falls within a process; Redis raises it above what it has stored.
   private let epoch = Locked<UInt64>(0)
   private let list = Locked<[Reactor]>([])
 
-  init(node: String, reactors: Int, key: TokenKey, log: Log, counters: ServerCounters) {
+  init(
+    node: String, reactors: Int, key: TokenKey, tls: TLSServerContext?, log: Log, counters: ServerCounters
+  ) {
     self.node = node
     self.reactors = reactors
     self.key = key
+    self.tls = tls
     self.log = log
     self.counters = counters
   }
