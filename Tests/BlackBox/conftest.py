@@ -50,7 +50,8 @@ def simp(server):
 
     def start(user, *arguments, text=None, token=None, host=HOST):
         environment = os.environ | {
-            "SIMP_SERVER": f"{host}:{server.port}", "SIMP_TOKEN": token or server.token(user)}
+            "SIMP_SERVER": f"{host}:{server.port}", "SIMP_TOKEN": token or server.token(user),
+            "SIMP_PIN": server.pin}
         read, write = os.pipe()
         program = Program([BIN / "simp", *arguments], stdin=read, env=environment)
         os.close(read)

@@ -3,15 +3,18 @@
 import random
 import select
 import socket
+import ssl
 import time
 from dataclasses import dataclass, field
 
+import simptls
 import simpwire as wire
 from message_pb2 import TEXT, Message
 from receipt_pb2 import ACCEPTED, DELIVERED, EXPIRED, LATER, READ, REJECTED, STORED, Datagrams, Outcome, Receipt
 from session_pb2 import Login, PathResponse, Ping
 
 FINAL = {STORED, DELIVERED, READ, REJECTED, EXPIRED}
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 CHALLENGE_TIMES = (0.0, 0.06, 0.15, 0.3, 0.5, 0.75)
 
 
@@ -40,11 +43,12 @@ class Outgoing:
 
 
 class Client:
-    """Public attributes are what tests look at; the switches make the client misbehave on purpose."""
+    """Public attributes are what tests look at; the switches make the client misbehave on purpose. With a pin it speaks
+    TLS, and only to the server that has this key; without, clear text."""
 
-    def __init__(self, host, port, token, *, outbox_id=None, device=0, send_only=False, ciphers=(wire.AES_128_GCM,),
-                 room=(1024, 1 << 22)):
-        self.host, self.port, self.token = host, port, token
+    def __init__(self, host, port, token, *, pin=None, outbox_id=None, device=0, send_only=False,
+                 ciphers=(wire.AES_128_GCM,), room=(1024, 1 << 22)):
+        self.host, self.port, self.token, self.pin = host, port, token, pin
         self.outbox_id = outbox_id or random.SystemRandom().randrange(1, 1 << 64)
         self.device, self.send_only, self.ciphers, self.room = device, send_only, ciphers, room
         self.counter = 0
@@ -67,6 +71,8 @@ class Client:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         self.tcp = socket.create_connection((self.host, self.port), timeout=5)
         self.tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.pin:
+            self.tcp = simptls.wrap(self.tcp, self.pin)
         self.tcp.setblocking(False)
         self.udp = socket.socket(family, socket.SOCK_DGRAM)
         self.udp.bind((self.host, 0))
@@ -208,7 +214,7 @@ class Client:
         try:
             while self.unsent:
                 self.unsent = self.unsent[self.tcp.send(self.unsent) :]
-        except BlockingIOError:
+        except WOULD_BLOCK:
             pass
         except OSError:
             self.unsent = b""  # reading tells that the connection is gone
@@ -269,7 +275,7 @@ class Client:
                     if packet.command == wire.LOGIN and packet.is_response and not packet.is_error:
                         self.framer.limit = wire.LIMIT_AFTER_LOGIN
             self.closed = True
-        except BlockingIOError:
+        except WOULD_BLOCK:
             pass
         except OSError:
             self.closed = True

@@ -132,8 +132,14 @@ class Server:
 
     # -- Clients
 
+    @property
+    def pin(self):
+        """What clients trust; None with TLS off."""
+        off = "--tls" in self.arguments and "off" in self.arguments
+        return None if off else (self.state / "server.pin").read_text().strip()
+
     def client(self, user, host=None, **options):
-        return simpclient.Client(host or self.host, self.port, self.token(user), **options)
+        return simpclient.Client(host or self.host, self.port, self.token(user), pin=self.pin, **options)
 
     # -- Redis
 

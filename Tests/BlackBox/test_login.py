@@ -176,7 +176,7 @@ def test_a_second_login_on_a_connection_is_refused(clients, names):
 def test_who_does_not_log_in_within_ten_seconds_is_sent_away(server):
     """Silent, half a header, a byte a second, error after error: none keeps the connection."""
     began = time.monotonic()
-    clients = [Client(HOST, server.port, "").connect() for _ in range(4)]
+    clients = [Client(HOST, server.port, "", pin=server.pin).connect() for _ in range(4)]
     silent, half, slow, busy = clients
     half.send_bytes(bytes([0, 0, 0, 16, 0, 1]))
     login = wire.packet(wire.LOGIN, Login(token="x" * 500)).encoded()

@@ -43,9 +43,10 @@ def test_help_fits_a_screen():
     assert done.returncode == 0 and len(lines) <= 24 and max(map(len, lines)) <= 120
 
 
-def test_only_loopback_without_insecure(tmp_path):
+def test_only_loopback_in_clear_text_without_insecure(tmp_path):
     for address in ("0.0.0.0", "::"):
-        assert "--insecure" in refused("--state", tmp_path, "--listen", address, *ports(), status=2)
+        said = refused("--state", tmp_path, "--tls", "off", "--listen", address, *ports(), status=2)
+        assert "--insecure" in said
 
 
 def test_a_port_in_use(tmp_path):

@@ -1,6 +1,6 @@
 """Reads what tcpdump saw on the link: which messages went by TCP, and how many datagrams passed.
 
-The control channel is clear text, so the MESSAGE packets in its streams can be counted; what is not among them went in
+The control channel is clear text in these runs, so the MESSAGE packets in its streams can be counted; what is not among them went in
 sealed datagrams.
 """
 

@@ -17,8 +17,11 @@ PORT = 7467
 
 
 class Server:
-    def __init__(self, link, *flags):
-        self.link, self.flags = link, flags
+    """In clear text, so that a capture can be read, unless `tls`."""
+
+    def __init__(self, link, *flags, tls=False):
+        self.link, self.tls = link, tls
+        self.flags = flags if tls else ("--tls", "off", "--insecure", *flags)
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="simp-net-"))
         self.log = open(self.state / "server.log", "w+")
         self.process = None
@@ -30,7 +33,7 @@ class Server:
     def start(self):
         self.process = self.link.popen(
             self.link.server,
-            [BIN / "simp-server", "--listen", SERVER, "--insecure", "--port", PORT, "--udp-port", PORT + 1,
+            [BIN / "simp-server", "--listen", SERVER, "--port", PORT, "--udp-port", PORT + 1,
              "--state", self.state / "s", *self.flags],
             stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
@@ -45,6 +48,13 @@ class Server:
 
     def text(self):
         return (self.state / "server.log").read_text()
+
+    @property
+    def trust(self):
+        """What its clients have in their environment."""
+        if not self.tls:
+            return {"SIMP_TLS": "off", "SIMP_INSECURE": "yes"}
+        return {"SIMP_PIN": (self.state / "s" / "server.pin").read_text().strip()}
 
     @property
     def redis_socket(self):
@@ -87,11 +97,12 @@ class Server:
 class Person:
     """A `simp` command, with its output gathered as it comes."""
 
-    def __init__(self, link, server, user, *arguments, feed=False):
+    def __init__(self, link, server, user, *arguments, feed=False, token=None):
         self.out, self.err = [], []
         self.process = link.popen(
             link.clients, [BIN / "simp", *arguments],
-            env={**os.environ, "SIMP_SERVER": f"{SERVER}:{PORT}", "SIMP_TOKEN": server.token(user)},
+            env={**os.environ, **server.trust, "SIMP_SERVER": f"{SERVER}:{PORT}",
+                 "SIMP_TOKEN": token or server.token(user)},
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.threads = [
             threading.Thread(target=self._gather, args=pair, daemon=True)
