@@ -233,7 +233,7 @@ def test_its_own_certificate_is_made_once_and_its_key_private(own_server):
     assert key.stat().st_mode & 0o777 == 0o600
     files = [each.read_bytes() for each in (key, certificate)]
     assert simptls.pin_of(ssl.PEM_cert_to_DER_cert(certificate.read_text())) == own_server.pin
-    assert own_server.pin in own_server.program.text, "the log tells it"
+    own_server.program.wait_for(lambda: own_server.pin in own_server.program.text)
     assert any("ready" in line and "TLS 1.3" in line for line in own_server.program.out)
     assert own_server.stop() == 0
     own_server.start()
