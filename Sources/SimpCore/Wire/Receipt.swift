@@ -13,14 +13,6 @@ public enum MessageState: UInt32, Hashable, Sendable {
   /// Refused for good.
   case rejected = 6
   case expired = 7
-
-  /// The sender may forget the message.
-  public var isFinal: Bool {
-    switch self {
-    case .stored, .delivered, .read, .rejected, .expired: true
-    case .unspecified, .accepted, .later: false
-    }
-  }
 }
 
 /// Part (a) of a receipt: which datagrams arrived.
