@@ -36,12 +36,4 @@ public struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
     self.description = description
     self.systemCode = systemCode
   }
-
-  /// Whether the command was certainly not carried out.
-  public var isCertainlyNotDone: Bool {
-    switch code {
-    case .notConnected, .tooManyInFlight, .cannotConnect, .refused, .invalidName: true
-    default: false
-    }
-  }
 }
