@@ -40,8 +40,8 @@ final class Switchboard {
   /// A connection was accepted.
   func begin(now: Instant) -> SessionEntry {
     nextSession += 1
-    let ports = ports
-    let session = ServerSession(id: nextSession, owner: self, now: now) { ports.random() }
+    // Unowned: the ports own this switchboard, and it the session.
+    let session = ServerSession(id: nextSession, owner: self, now: now) { [unowned ports] in ports.random() }
     let entry = SessionEntry(session: session)
     entries[session.id] = entry
     return entry
