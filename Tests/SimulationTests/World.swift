@@ -56,6 +56,9 @@ final class World {
 
   func schedule(_ instant: Instant, _ body: @escaping () -> Void) { events.insert(max(instant, now), body) }
 
+  /// The run is over: what was still to happen, and may hold the world, never does.
+  func forgetEvents() { events = EventHeap() }
+
   /// Jumps to what happens next and lets it happen.
   ///
   /// - Returns: false when nothing happens before `limit`.
@@ -173,7 +176,8 @@ final class World {
 /// One TCP connection, seen from both ends.
 final class Connection {
   let id: UInt64
-  let client: SimulatedClient
+  /// The world has it as long as there are connections.
+  unowned let client: SimulatedClient
   let up: StreamLink
   let down: StreamLink
   var isCut = false

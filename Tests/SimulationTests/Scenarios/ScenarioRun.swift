@@ -37,6 +37,7 @@ struct ScenarioRun {
     messages = scenario.flows.reduce(0) { $0 + $1.count }
     run(world, until: scenario.timeLimit, quietSteps: scenario.quietSteps)
     gather(world, scenario)
+    world.forgetEvents()
   }
 
   private mutating func run(_ world: World, until limit: Interval, quietSteps: Int) {
