@@ -68,6 +68,9 @@ public final class RunningProgram: Sendable {
       // SAFETY: no test changes the environment; the text is copied at once.
       if let value = unsafe getenv(name) { found[name] = unsafe String(cString: value) }
     }
+    // Two folders up from this file. Read by the leak check alone; the tests themselves run without it.
+    let tests = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+    found["LSAN_OPTIONS"] = found["LSAN_OPTIONS"] ?? "suppressions=/\(tests)/leak.suppressions:print_suppressions=0"
     return found
   }()
 
