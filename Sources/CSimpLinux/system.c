@@ -4,10 +4,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -130,4 +133,20 @@ int simp_lock_file(const char *path, int64_t *holder) {
     return -code;
   }
   return fd;
+}
+
+int simp_tell_service_manager(const char *path, const char *text) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t length = strlen(path);
+  if (length < 2 || length >= sizeof address.sun_path) return -EINVAL;
+  memcpy(address.sun_path, path, length);
+  // An abstract name begins with a zero and has no end but the length.
+  if (path[0] == '@') address.sun_path[0] = 0;
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -errno;
+  socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+  ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+  int code = sent < 0 ? -errno : 0;
+  close(fd);
+  return code;
 }

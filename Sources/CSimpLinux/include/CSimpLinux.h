@@ -76,6 +76,9 @@ uint64_t simp_thread_current(void);
 int simp_thread_join(uint64_t thread);
 void simp_thread_detach(uint64_t thread);
 const char *simp_error_text(int code);
+/// Sends `text` as one datagram to the Unix socket at `path`, of which `@` in front stands for an abstract name. Never
+/// blocks. 0, or -errno.
+int simp_tell_service_manager(const char *path, const char *text);
 
 typedef struct simp_lock simp_lock;
 
