@@ -38,7 +38,7 @@ public final class Server: @unchecked Sendable {
   private var tls: ServerTLS?
   private var embedded: EmbeddedRedis?
   private var probe: RedisLink?
-  private var reactors: [Reactor] = []
+  private(set) var reactors: [Reactor] = []
   private var shared: ServerShared?
   private var isStopping = false
   /// Reactors that have not stopped yet, while the server stops.
@@ -46,6 +46,8 @@ public final class Server: @unchecked Sendable {
   /// Reactors whose link to Redis has not come up yet, while the server starts.
   private var starting = 0
   private var onReady: (() -> Void)?
+  /// Reactors that have not given their sign of life yet.
+  private var unanswered = 0
 
   /// How long an external Redis may take to answer at the start.
   static let redisPatience = Interval.seconds(5)
@@ -199,6 +201,24 @@ public final class Server: @unchecked Sendable {
   public func reload() throws(ServerError) -> CertificateFacts? {
     try tls?.reload()
     return tls?.context.facts
+  }
+
+  // MARK: - Health
+
+  /// Asks every reactor for a sign of life. On the control loop. Does nothing while an earlier question is open.
+  ///
+  /// - Parameter completion: called on the control loop when all have answered; never, if one does not.
+  public func checkReactors(completion: @escaping @Sendable () -> Void) {
+    guard unanswered == 0 else { return }
+    guard !reactors.isEmpty else { return completion() }
+    unanswered = reactors.count
+    let answered: @Sendable () -> Void = { [self] in
+      control.execute { [self] in
+        unanswered -= 1
+        if unanswered == 0 { completion() }
+      }
+    }
+    for reactor in reactors { reactor.perform { _ in answered() } }
   }
 
   // MARK: - Stop

@@ -8,6 +8,7 @@ import SimpSupport
 final class ServerProcess {
   private let configuration: ServerConfiguration
   private let log: Log
+  private let manager = ServiceManager(environment: Settings.processEnvironment)
 
   init(_ configuration: ServerConfiguration, log: Log) {
     self.configuration = configuration
@@ -30,7 +31,7 @@ final class ServerProcess {
     let server = Server(configuration, control: loop, log: log)
     var status = ExitCode.ok
     var stoppingSince: Instant?
-    let signals = try SignalSource(loop: loop, signals: [SIGTERM, SIGINT]) { [log] signal in
+    let signals = try SignalSource(loop: loop, signals: [SIGTERM, SIGINT]) { [log, manager] signal in
       if let since = stoppingSince {
         // One stop often arrives twice: from a terminal's process group, or from a wrapper that passes signals on.
         guard loop.now - since > .seconds(1) else { return }
@@ -39,12 +40,20 @@ final class ServerProcess {
       }
       stoppingSince = loop.now
       log.info("stopping", ["signal": signal])
+      manager?.tell(.stopping)
       server.stop { loop.stop() }
     }
-    let hangUps = try SignalSource(loop: loop, signals: [SIGHUP]) { [self] _ in reload(server) }
+    let hangUps = try SignalSource(loop: loop, signals: [SIGHUP]) { [self] _ in
+      manager?.tell(.reloading(since: loop.now))
+      reload(server)
+      manager?.tell(.ready)
+    }
+    let watchdog = startWatchdog(on: loop, of: server)
     server.start { [self] result in
       switch result {
-      case .success(let ready): announce(ready)
+      case .success(let ready):
+        announce(ready)
+        manager?.tell(.ready)
       case .failure(let error):
         status = fail("\(error)")
         stoppingSince = loop.now
@@ -54,9 +63,24 @@ final class ServerProcess {
     loop.run()
     signals.close()
     hangUps.close()
+    watchdog?.close()
     loop.close()
     if status == ExitCode.ok { log.info("stopped") }
     return status
+  }
+
+  /// Says that the server is alive as long as every reactor answers: a third of the time that the service manager waits
+  /// passes between two questions.
+  private func startWatchdog(on loop: EventLoop, of server: Server) -> LoopTimer? {
+    guard let manager, let patience = manager.watchdog else { return nil }
+    var again: (() -> Void)?
+    let timer = loop.makeTimer {
+      server.checkReactors { manager.tell(.alive) }
+      again?()
+    }
+    again = { [unowned timer] in timer.arm(at: loop.now + patience / 3) }
+    timer.arm(at: loop.now)
+    return timer
   }
 
   private func announce(_ ready: Server.Ready) {

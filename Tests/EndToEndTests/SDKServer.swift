@@ -2,10 +2,11 @@ import Glibc
 import SimpConnection
 import SimpCore
 import SimpIO
-import SimpServer
 import SimpSupport
 import SimpToken
 import Testing
+
+@testable import SimpServer
 
 /// A real server inside the test's process, with its embedded Redis in a directory of its own.
 final class SDKServer: Sendable {
@@ -83,6 +84,21 @@ final class SDKServer: Sendable {
     var configuration = trusting
     configure(&configuration)
     return try SIMPConnection(to: address ?? self.address, token: token, configuration: configuration)
+  }
+
+  /// Asks every reactor for a sign of life.
+  func checkReactors(completion: @escaping @Sendable () -> Void) {
+    let server = server.withLock { $0 }
+    control.execute { server?.checkReactors(completion: completion) }
+  }
+
+  /// Runs on the control loop.
+  func onControl(_ body: @escaping @Sendable () -> Void) { control.execute(body) }
+
+  /// Runs on the first reactor.
+  func onReactor(_ body: @escaping @Sendable () -> Void) {
+    let server = server.withLock { $0 }
+    control.execute { server?.reactors.first?.perform { _ in body() } }
   }
 
   /// Stops as for SIGTERM.
