@@ -98,11 +98,13 @@ class Server:
         self.port = port or free_port()
         self.udp_port = udp_port or free_port(socket.SOCK_DGRAM)
         self.arguments = arguments
+        self.launcher = []  # what starts the program, in front of its own command line
+        self.bin = BIN
         self.program = None
 
     def start(self):
         self.program = Program([
-            BIN / "simp-server", "--redis", self.where, "--state", self.state, "--listen", self.host, "--port",
+            *self.launcher, self.bin / "simp-server", "--redis", self.where, "--state", self.state, "--listen", self.host, "--port",
             self.port, "--udp-port", self.udp_port, "--log-level", "debug", *self.arguments])
         self.program.wait_for(lambda: any("ready" in line for line in self.program.out + self.program.err))
         return self
