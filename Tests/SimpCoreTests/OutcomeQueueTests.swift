@@ -14,6 +14,13 @@ import Testing
     #expect(queue.isEmpty && queue.deadline == nil)
   }
 
+  /// A client may write any order, and is told what became of it.
+  @Test func theHighestOrderOfAllIsAnOrder() {
+    var queue = OutcomeQueue()
+    for order: UInt64 in [.max, 5, .max, .max - 1, 0] { queue.add(.rejected, user: "a", order: order, now: start) }
+    #expect(queue.take(now: start).map(\.orders) == [[0...0, 5...5, UInt64.max - 1...UInt64.max]])
+  }
+
   @Test func atOnceAfterIdleThenAtMostEveryHundredMilliseconds() {
     var queue = OutcomeQueue()
     queue.add(.delivered, user: "a", order: 1, now: start)

@@ -49,7 +49,8 @@ struct OutcomeQueue {
     }
     let end = orders[subject, default: []].count - 1
     if last.contains(order) { return }
-    if order == last.upperBound + 1 {
+    // The order is a client's: nothing may be added to it.
+    if order > last.upperBound, order - last.upperBound == 1 {
       orders[subject]?[end] = last.lowerBound...order
     } else {
       orders[subject]?.append(order...order)
@@ -74,7 +75,9 @@ struct OutcomeQueue {
   private static func merge(_ ranges: [ClosedRange<UInt64>]) -> [ClosedRange<UInt64>] {
     var merged: [ClosedRange<UInt64>] = []
     for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-      if let last = merged.last, range.lowerBound <= last.upperBound + 1 {
+      if let last = merged.last,
+        range.lowerBound <= last.upperBound || range.lowerBound - last.upperBound == 1
+      {
         merged[merged.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
       } else {
         merged.append(range)
