@@ -30,6 +30,15 @@ import Testing
     #expect(received.deadline == start + .milliseconds(1))
   }
 
+  /// Whoever has the keys may seal under any number.
+  @Test func theHighestNumberOfAllIsANumber() {
+    var received = ReceivedDatagrams()
+    for number: UInt64 in [.max, .max - 2, 0, .max - 1, 1] {
+      received.insert(number, eliciting: true, wanted: false, answered: false, now: start)
+    }
+    #expect(received.takeReceipt(now: start)?.ranges == [UInt64.max - 2...UInt64.max, 0...1])
+  }
+
   @Test func theDelayCountsFromTheLargest() {
     var received = ReceivedDatagrams()
     received.insert(5, eliciting: true, wanted: false, answered: false, now: start)

@@ -64,7 +64,8 @@ struct ReceivedDatagrams {
       ranges = [number...number]
       return false
     }
-    if number == first.upperBound + 1 {
+    // The number is the peer's: nothing may be added to one that could be the highest of all.
+    if number > first.upperBound, number - first.upperBound == 1 {
       ranges[0] = first.lowerBound...number
       return false
     }
