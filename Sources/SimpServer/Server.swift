@@ -152,7 +152,8 @@ public final class Server: @unchecked Sendable {
   private func openReactors(redis: RedisAddress, completion: @escaping (Result<Ready, ServerError>) -> Void) {
     guard let state else { preconditionFailure("reactors open after the state directory") }
     let shared = ServerShared(
-      node: node, reactors: configuration.reactors, key: state.key, tls: tls?.context, log: log,
+      node: node, reactors: configuration.reactors, key: state.key, tls: tls?.context,
+      keyLimits: KeyLimits(phaseDatagrams: configuration.keyPhaseDatagrams), log: log,
       counters: ServerCounters(registry))
     var tcp = address(configuration.port)
     var udp = address(configuration.udpPort)

@@ -33,6 +33,8 @@ public struct ServerConfiguration: Sendable {
   /// Threads, each with its own loop and sessions. 1 to 64.
   public var reactors = 1
   public var tls = TLS.own
+  /// Datagrams of a direction after which the server changes its key. 1 to 4194304; small numbers are for tests.
+  public var keyPhaseDatagrams = WireLimits.keyPhaseDatagrams
   /// Listens beyond loopback also when the control channel is clear text.
   public var isInsecureAllowed = false
 
@@ -57,6 +59,9 @@ public struct ServerConfiguration: Sendable {
       "tls-cert", placeholder: "FILE", isSetting: true,
       help: "certificate and its chain, PEM (none: makes its own, DIR/server.crt)"),
     Flag("tls-key", placeholder: "FILE", isSetting: true, help: "its private key, PEM"),
+    Flag(
+      "key-phase-packets", placeholder: "COUNT", default: "65536", isSetting: true,
+      help: "datagrams until the server changes its key; small numbers are for tests"),
     Flag("insecure", isSetting: true, help: "with --tls off: listen beyond loopback all the same"),
     Flag(
       "log-level", placeholder: "LEVEL", default: "info", isSetting: true, help: "error, warn, info or debug"),
@@ -79,6 +84,8 @@ public struct ServerConfiguration: Sendable {
     let redis = settings.string("redis") ?? "embedded"
     self.redis = redis == "embedded" ? .embedded : .external(redis)
     reactors = try settings.integer("reactors", in: 1...64) ?? 1
+    keyPhaseDatagrams = UInt64(
+      try settings.integer("key-phase-packets", in: 1...4_194_304) ?? Int(WireLimits.keyPhaseDatagrams))
     isInsecureAllowed = try settings.isOn("insecure")
     tls = try Self.tls(settings)
     guard listen.isLoopback || isInsecureAllowed || tls != .off else {

@@ -148,6 +148,11 @@ def datagram_bytes():
             made[f"{name}.{way}.iv"] = direction.iv
             made[f"{name}.{way}.plain"] = PING_PAIR
             made[f"{name}.{way}.datagram"] = direction.seal(CONNECTION_ID, 0x0102_0304_0506_0708, PING_PAIR)
+            after = direction.next()
+            made[f"{name}.{way}.1.secret"] = after.secret
+            made[f"{name}.{way}.1.key"] = after.key
+            made[f"{name}.{way}.1.iv"] = after.iv
+            made[f"{name}.{way}.1.datagram"] = after.seal(CONNECTION_ID, 0x0102_0304_0506_0709, PING_PAIR)
     # The three datagrams of a path proof, as a new session sends them.
     there = wire.Direction(SECRET, wire.AES_128_GCM, "c2s")
     back = wire.Direction(SECRET, wire.AES_128_GCM, "s2c")
@@ -178,7 +183,7 @@ def files():
             {name: value.encoded() for name, value in PACKETS.items()}, {}),
         "datagrams.txt": (
             "Sealed datagrams under the secret below; connection id 00 01 02 03 04 05, the packet number is in the\n"
-            "header. key and iv are derived from the secret; plain is what was sealed.",
+            "header. key and iv are derived from the secret; plain is what was sealed. .1. is the next key phase.",
             datagram_bytes(), {}),
     }
 

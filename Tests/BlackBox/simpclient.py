@@ -63,6 +63,7 @@ class Client:
         self.retransmits = True
         self.loses_outgoing = lambda number: False
         self.loses_incoming = lambda number: False
+        self.key_phase_packets = 1 << 16  # after so many datagrams our key changes, once one of them was receipted
         self.tcp = self.udp = None
 
     # -- Connection
@@ -91,6 +92,7 @@ class Client:
         self.sent_datagrams = {}  # number to (time, [Outgoing])
         self.receipted, self.received = set(), set()
         self.receipt_due, self.unreceipted, self.datagrams_in = None, 0, []
+        self.receipted_up_to = -1
         return self
 
     def login(self, timeout=10, **overrides):
@@ -107,6 +109,8 @@ class Client:
         if reply.udp_port:
             self.sealing = wire.Direction(reply.udp_secret, reply.cipher, "c2s")
             self.opening = wire.Direction(reply.udp_secret, reply.cipher, "s2c")
+            self.phase_begin = 0  # number of the first datagram under our present key
+            self.former, self.opened_from = None, None  # the server's key before, and the lowest number under the present
         return reply
 
     def close(self):
@@ -223,10 +227,32 @@ class Client:
         """Seals and sends; returns the packet number."""
         if number is None:
             number, self.number = self.number, self.number + 1
+            self._change_key(number)
         self.sent_datagrams[number] = (time.monotonic(), list(messages))
         if not self.loses_outgoing(number):
             self.send_raw(self.sealing.seal(self.session.connection_id, number, plain), udp)
         return number
+
+    def _change_key(self, number):
+        """Only after a datagram of the present phase was receipted: else the server could not tell two changes apart."""
+        confirmed = bool(self.receipted) and max(self.receipted) >= self.phase_begin
+        if confirmed and number - self.phase_begin >= self.key_phase_packets:
+            self.sealing, self.phase_begin = self.sealing.next(), number
+
+    def _open(self, datagram):
+        number, phase = int.from_bytes(datagram[8:16], "big"), datagram[1]
+        if phase == self.opening.number & 1:
+            opened = self.opening.open(datagram)
+        elif self.opened_from is not None and number < self.opened_from:
+            return self.former.open(datagram)
+        else:
+            following = self.opening.next()
+            opened = following.open(datagram)
+            assert self.opened_from is not None, "the server changed its key before the first one was used"
+            assert self.receipted_up_to >= self.opened_from, "the server changed its key again before it was receipted"
+            self.former, self.opening, self.opened_from = self.opening, following, number
+        self.opened_from = number if self.opened_from is None else min(self.opened_from, number)
+        return opened
 
     def send_raw(self, datagram, udp=None):
         (udp or self.udp).sendto(datagram, self.server_udp)
@@ -234,7 +260,7 @@ class Client:
     def send_part_a(self):
         largest, runs, gaps = wire.ranges_of(self.received)
         datagrams = Datagrams(largest=largest, runs=runs[:32], gaps=gaps[: len(runs[:32]) - 1])
-        self.receipt_due, self.unreceipted = None, 0
+        self.receipt_due, self.unreceipted, self.receipted_up_to = None, 0, largest
         return self.send_datagram(wire.packet(wire.RECEIPT, Receipt(datagrams=datagrams)).encoded())
 
     # -- Receiving
@@ -294,7 +320,7 @@ class Client:
             return
         assert len(datagram) <= self.session.maximum_datagram_bytes
         assert int.from_bytes(datagram[2:8], "big") == self.session.connection_id
-        number, plain = self.opening.open(datagram)
+        number, plain = self._open(datagram)
         if self.loses_incoming(number):
             return
         assert number not in self.received, f"the server used packet number {number} twice"

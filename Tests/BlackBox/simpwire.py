@@ -140,23 +140,29 @@ AES_128_GCM, CHACHA20_POLY1305 = 1, 2
 
 
 class Direction:
-    """Key and IV of one direction: "c2s" or "s2c"."""
+    """Key and IV of one direction, "c2s" or "s2c", in one key phase."""
 
-    def __init__(self, secret, cipher, name):
+    def __init__(self, secret, cipher, name, number=0):
+        self.secret, self.cipher, self.name, self.number = secret, cipher, name, number
         self.key = derive(secret, f"simp {name} key", 16 if cipher == AES_128_GCM else 32)
         self.iv = derive(secret, f"simp {name} iv", 12)
         self._aead = (AESGCM if cipher == AES_128_GCM else ChaCha20Poly1305)(self.key)
 
+    def next(self):
+        """The same direction in its next key phase."""
+        return Direction(derive(self.secret, f"simp {self.name} next", 32), self.cipher, self.name, self.number + 1)
+
     def _nonce(self, number):
         return bytes(a ^ b for a, b in zip(self.iv, bytes(4) + number.to_bytes(8, "big")))
 
-    def seal(self, connection_id, number, plain, *, kind=1, phase=0):
+    def seal(self, connection_id, number, plain, *, kind=1, phase=None):
+        phase = self.number & 1 if phase is None else phase
         head = bytes([kind, phase]) + connection_id.to_bytes(6, "big") + number.to_bytes(8, "big")
         return head + self._aead.encrypt(self._nonce(number), plain, head)
 
     def open(self, datagram):
         """(packet number, plain text); InvalidTag when it is not authentic."""
-        if len(datagram) < HEADER_BYTES + TAG_BYTES or datagram[0] != 1 or datagram[1] != 0:
+        if len(datagram) < HEADER_BYTES + TAG_BYTES or datagram[0] != 1 or datagram[1] != self.number & 1:
             raise InvalidTag
         number = int.from_bytes(datagram[8:16], "big")
         return number, self._aead.decrypt(self._nonce(number), datagram[16:], datagram[:16])

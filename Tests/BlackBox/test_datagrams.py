@@ -74,8 +74,9 @@ def test_wrong_kinds(alice, first):
     silence(alice, sealed(alice, ping(1), kind=first))
 
 
-@pytest.mark.parametrize("phase", [1, 2, 128, 255])
+@pytest.mark.parametrize("phase", [1, 2, 3, 128, 255])
 def test_wrong_key_phases(alice, phase):
+    """Bits that do not exist, and the next phase's bit over the present key."""
     silence(alice, sealed(alice, ping(1), phase=phase))
 
 

@@ -157,7 +157,11 @@ import Testing
     let read = DatagramHeader(reading: bytes.span)
     #expect(read == header)
     #expect(written(header.append) == Array(bytes[..<16]))
-    for (offset, value) in [(0, 0), (0, 2), (1, 1), (1, 0x80)] {
+    let next = try golden("aes.c2s.1.datagram")
+    let odd = DatagramHeader(connectionId: 0x0001_0203_0405, packetNumber: 0x0102_0304_0506_0709, isOddPhase: true)
+    #expect(DatagramHeader(reading: next.span) == odd && written(odd.append) == Array(next[..<16]))
+    #expect(odd.connectionId == header.connectionId && odd.isOddPhase && !header.isOddPhase)
+    for (offset, value) in [(0, 0), (0, 2), (1, 2), (1, 3), (1, 0x80)] {
       var other = bytes
       other[offset] = UInt8(value)
       let unknown = DatagramHeader(reading: other.span)

@@ -10,20 +10,26 @@ import Testing
   @Test func hkdfOfRFC5869() {
     let short = [UInt8](repeating: 0x0B, count: 22)
     #expect(
-      HKDF.derive(secret: short, salt: Array(0...0x0C), info: Array(0xF0...0xF9), count: 42)
+      derive(secret: short, salt: Array(0...0x0C), info: Array(0xF0...0xF9), count: 42)
         == [UInt8](
           hex: "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"))
     #expect(
-      HKDF.derive(secret: Array(0...0x4F), salt: Array(0x60...0xAF), info: Array(0xB0...0xFF), count: 82)
+      derive(secret: Array(0...0x4F), salt: Array(0x60...0xAF), info: Array(0xB0...0xFF), count: 82)
         == [UInt8](
           hex: """
             b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c65e590e09
             da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87
             """))
     #expect(
-      HKDF.derive(secret: short, info: [], count: 42)
+      derive(secret: short, info: [], count: 42)
         == [UInt8](
           hex: "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8"))
+  }
+
+  private func derive(secret: [UInt8], salt: [UInt8] = [], info: [UInt8], count: Int) -> [UInt8] {
+    var out = [UInt8](repeating: 0, count: count)
+    unsafe HKDF.derive(secret: secret, secretCount: secret.count, salt: salt, info: info, out: &out, count: count)
+    return out
   }
 
   private struct Vector: Sendable {
@@ -100,16 +106,35 @@ import Testing
       ba5fc98492de4db0915cc9bc9da66a3e 60499bc9a9819915 84dc08148ae25c6f43234bc7716302ce
       """,
     ]
+    let sealedNext = [
+      AEADProtection.aes128GCM: """
+      91c989f36bd54b6b8f4e7b80637c5271f8dfbd9855dcae6f2d28fc79ecb2eeadcd71fe428bf58b77c93cba2d051d63d1
+      faddf83df7a4f6aa6c286765934ce0c61d8f2b99719c0956e9bdc5a558ea9df12954b8a5a09d125b
+      """,
+      AEADProtection.chaCha20Poly1305: """
+      3b6eb385a1d7ec63fb8a8354a5f05a91277df563a9d5411bccdb9ed82e3dce4f6e4208614af3313ff84dcd0da7d7dd0a
+      7f385fc53bb8654ad2ce2e4fc8af624820d779cd17cb31fca0283fb87a43a25e4a6d3e3d4a6964c2
+      """,
+    ]
     for (cipher, text) in sealed {
       let isServer = cipher == AEADProtection.chaCha20Poly1305
       var datagram = [UInt8](hex: header + packets)
-      AEADProtection(secret: secret, cipher: cipher, isServer: isServer)
-        .seal(&datagram, packetNumber: 0x0102_0304_0506_0708)
+      let sealing = AEADProtection(secret: secret, cipher: cipher, isServer: isServer)
+      sealing.seal(&datagram, packetNumber: 0x0102_0304_0506_0708)
       #expect(datagram == [UInt8](hex: header + text))
       var span = datagram.mutableSpan
       let peer = AEADProtection(secret: secret, cipher: cipher, isServer: !isServer)
-      #expect(peer.open(&span, packetNumber: 0x0102_0304_0506_0708))
+      #expect(peer.open(&span, packetNumber: 0x0102_0304_0506_0708, with: .present))
       #expect(Array(datagram.dropLast(16)) == [UInt8](hex: header + packets))
+      // The next key phase, packet number one higher.
+      let headerNext = "0101000102030405 0102030405060709"
+      var following = [UInt8](hex: headerNext + packets)
+      sealing.changeSealingKey()
+      sealing.seal(&following, packetNumber: 0x0102_0304_0506_0709)
+      #expect(following == [UInt8](hex: headerNext + (sealedNext[cipher] ?? "")))
+      var next = following.mutableSpan
+      #expect(peer.open(&next, packetNumber: 0x0102_0304_0506_0709, with: .next))
+      #expect(Array(following.dropLast(16)) == [UInt8](hex: headerNext + packets))
     }
   }
 }

@@ -10,6 +10,7 @@ final class World {
   private(set) var server: SimulatedServer!
   let ledger: Ledger
   let stalls: [Range<Instant>]
+  let keyLimits: KeyLimits
   private(set) var failures: [String] = []
   private(set) var steps = 0
 
@@ -26,8 +27,12 @@ final class World {
   /// Nobody reconnects, so the order in which messages are taken tells whether refused ones are waited for.
   var watchesRefusals = false
 
-  init(seed: UInt64, reactors: Int = 1, storeDelay: Interval = .zero, stalls: [Range<Interval>] = []) {
+  init(
+    seed: UInt64, reactors: Int = 1, keyLimits: KeyLimits = KeyLimits(), storeDelay: Interval = .zero,
+    stalls: [Range<Interval>] = []
+  ) {
     self.seed = seed
+    self.keyLimits = keyLimits
     let begin = now
     start = begin
     ledger = Ledger()

@@ -19,14 +19,20 @@ extension Channel {
   ) -> Arrival? {
     guard let protection, let header = DatagramHeader(reading: datagram.span), header.connectionId == connectionId
     else { return nil }
-    guard protection.open(&datagram, packetNumber: header.packetNumber) else {
+    guard let key = phases.key(for: header) else {
+      counters.datagramsOutOfPhase += 1
+      return nil
+    }
+    guard protection.open(&datagram, packetNumber: header.packetNumber, with: key) else {
       counters.datagramsForged += 1
+      if counters.datagramsForged >= phases.limits.forgedDatagrams { endUDP(.tooManyForged) }
       return nil
     }
     guard replay.insert(header.packetNumber) else {
       counters.datagramsReplayed += 1
       return nil
     }
+    guard follow(header.packetNumber, openedWith: key, now: now) else { return nil }
     counters.datagramsReceived += 1
     let isNewest = header.packetNumber > highestReceived ?? 0 || highestReceived == nil
     if isNewest { highestReceived = header.packetNumber }
@@ -36,6 +42,21 @@ extension Channel {
     received.insert(
       header.packetNumber, eliciting: content.eliciting, wanted: content.wanted, answered: content.answered, now: now)
     return Arrival(isNewest: isNewest, isAnswered: content.answered)
+  }
+
+  /// Notes the key phase of an authentic datagram that came for the first time.
+  private func follow(_ number: UInt64, openedWith key: OpeningKey, now: Instant) -> Bool {
+    let probeTimeout = sent.rtt.probeTimeout(receiptDelay: WireTimes.receiptDelay)
+    do throws(KeyPhaseError) {
+      if try phases.opened(number, with: key, now: now, probeTimeout: probeTimeout) {
+        protection?.changeOpeningKey()
+        counters.keyChangesOfPeer += 1
+      }
+      return true
+    } catch {
+      counters.keyChangesTooSoon += 1
+      return false
+    }
   }
 
   private func unpack(
@@ -77,6 +98,7 @@ extension Channel {
   /// - Throws: `malformed` when it names what never left.
   func receive(_ receipt: DatagramReceipt, byUDP: Bool, now: Instant) throws(WireError) {
     take(try sent.receive(receipt, byUDP: byUDP, now: now))
+    if let largest = receipt.ranges.first?.upperBound { phases.receipted(upTo: largest) }
   }
 
   /// The messages that arrived since the last call.

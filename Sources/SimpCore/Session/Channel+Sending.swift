@@ -10,6 +10,7 @@ extension Channel {
   func flush(
     now: Instant, streamRoom: Int, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
+    if phases.isUsedUp { endUDP(.keyUsedUp) }
     switch path {
     case .up: sendMessages(now: now, floor: floor, send: send)
     case .probing where now < holdUntil: break
@@ -26,7 +27,7 @@ extension Channel {
 
   private func flushReceipts(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
     let datagramsDue = received.deadline.map { $0 <= now } ?? false
-    if datagramsDue, path == .up, let peer {
+    if datagramsDue, path == .up, !phases.isUsedUp, let peer {
       startDatagram()
       appendReceipt(now: now)
       finishDatagram(SentDatagram(eliciting: false, sent: now), to: peer, send: send)
@@ -35,7 +36,10 @@ extension Channel {
     guard outcomesDue || (datagramsDue && path != .up) else { return }
     repeat {
       var receipt = Receipt(outcomes: outcomes.take(now: now))
-      if path != .up, received.hasNews { receipt.datagrams = received.takeReceipt(now: now) }
+      if path != .up, received.hasNews {
+        receipt.datagrams = received.takeReceipt(now: now)
+        phases.receiptLeft()
+      }
       writeStream(.receipt, payload: receipt.append)
     } while !outcomes.isEmpty
   }
@@ -51,7 +55,8 @@ extension Channel {
     now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
     guard let peer else { return }
-    while sent.hasRoom, let first = window.nextForUDP(room: WireLimits.maximumDatagramPlaintextBytes) {
+    while sent.hasRoom, !phases.isUsedUp, let first = window.nextForUDP(room: WireLimits.maximumDatagramPlaintextBytes)
+    {
       var datagram = SentDatagram(eliciting: true, sent: now)
       datagram.number = sent.nextNumber
       startDatagram()
@@ -95,7 +100,7 @@ extension Channel {
   func sendProbe(
     now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
-    guard let peer else { return }
+    guard let peer, !phases.isUsedUp else { return }
     var datagram = SentDatagram(eliciting: true, sent: now)
     datagram.number = sent.nextNumber
     datagram.wanted = true
@@ -119,7 +124,7 @@ extension Channel {
     _ commands: [(Command, UInt64)], padded: Bool, eliciting: Bool, to address: PeerAddress, now: Instant,
     send: (Span<UInt8>, PeerAddress) -> Void
   ) {
-    guard protection != nil else { return }
+    guard protection != nil, !phases.isUsedUp else { return }
     startDatagram()
     let start = scratch.count
     for (index, (command, token)) in commands.enumerated() {
@@ -140,6 +145,7 @@ extension Channel {
 
   /// Echoes a ping by UDP.
   func sendPong(_ token: UInt64, to address: PeerAddress, now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
+    guard protection != nil, !phases.isUsedUp else { return }
     startDatagram()
     if received.hasNews { appendReceipt(now: now) }
     PacketWriter.append(.ping, flags: .response, to: &scratch) { $0.appendField(1, fixed64: token) }
@@ -152,21 +158,30 @@ extension Channel {
 
   private func startDatagram() {
     scratch.removeAll(keepingCapacity: true)
-    DatagramHeader(connectionId: connectionId, packetNumber: sent.nextNumber).append(to: &scratch)
+    if phases.isChangeDue {
+      protection?.changeSealingKey()
+      phases.sealingChanged(from: sent.nextNumber)
+      counters.keyChanges += 1
+    }
+    DatagramHeader(
+      connectionId: connectionId, packetNumber: sent.nextNumber, isOddPhase: phases.isOddSealing
+    ).append(to: &scratch)
   }
 
   private func appendReceipt(now: Instant) {
     guard let datagrams = received.takeReceipt(now: now) else { return }
+    phases.receiptLeft()
     PacketWriter.append(.receipt, to: &scratch, payload: Receipt(datagrams: datagrams).append)
   }
 
   private func finishDatagram(
     _ datagram: SentDatagram, to address: PeerAddress, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
-    guard let protection else { preconditionFailure("a datagram before the keys") }
+    guard let protection, !phases.isUsedUp else { preconditionFailure("a datagram without a key") }
     var datagram = datagram
     datagram.number = sent.takeNumber()
     protection.seal(&scratch, packetNumber: datagram.number)
+    phases.sealed()
     datagram.bytes = scratch.count
     sent.insert(datagram)
     counters.datagramsSent += 1

@@ -16,6 +16,13 @@ public struct ChannelCounters: Hashable, Sendable {
   public var datagramsReplayed: UInt64 = 0
   public var datagramsForged: UInt64 = 0
   public var datagramsMalformed: UInt64 = 0
+  /// Of a key phase that their number does not belong to, or whose key is forgotten; not tried.
+  public var datagramsOutOfPhase: UInt64 = 0
+  /// Changes of our own key, and of the peer's.
+  public var keyChanges: UInt64 = 0
+  public var keyChangesOfPeer: UInt64 = 0
+  /// Datagrams of a peer that changed its key before its last change was confirmed; dropped.
+  public var keyChangesTooSoon: UInt64 = 0
   public var datagramsLost: UInt64 = 0
   public var datagramsSpurious: UInt64 = 0
   public var messagesByUDP: UInt64 = 0
@@ -39,6 +46,10 @@ public final class Channel {
   var stream: [UInt8] = []
 
   var protection: (any DatagramProtection)?
+  var phases = KeyPhases()
+  /// Why there is no UDP any more.
+  private(set) var udpEnd: UDPEnd?
+  private var isUDPEndNews = false
   var connectionId: UInt64 = 0
   /// Where datagrams go: proven, or for a client the server's address.
   var peer: PeerAddress?
@@ -70,6 +81,17 @@ public final class Channel {
     self.connectionId = connectionId
     path = .probing
     holdUntil = now + WireTimes.firstProbing
+  }
+
+  /// The session goes on by TCP alone; the keys are given back.
+  func endUDP(_ reason: UDPEnd) {
+    guard protection != nil else { return }
+    protection = nil
+    udpEnd = reason
+    isUDPEndNews = true
+    path = .off
+    sent.abandonFlight()
+    counters.messagesEscalated += UInt64(window.divertToTCP())
   }
 
   /// The path is proven both ways; for a server, from here.
@@ -123,16 +145,23 @@ public final class Channel {
     if path != .off { next = min(next, received.deadline ?? .never) }
     if path == .up { next = min(next, sent.deadline ?? .never) }
     if path == .probing, window.hasUDPWork { next = min(next, holdUntil) }
+    if isUDPEndNews { next = now }
+    next = min(next, phases.formerUntil ?? .never)
     return next
   }
 
   /// Lets time do its work: losses, probes, escalation.
   ///
-  /// - Returns: true when the path went down by it.
+  /// - Returns: true when the path went down by it, or UDP ended since the last call (`udpEnd`).
   func expire(
     now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) -> Bool {
     escalateStale(now: now)
+    if phases.formerExpires(now: now) { protection?.forgetFormerKey() }
+    if isUDPEndNews {
+      isUDPEndNews = false
+      return true
+    }
     guard path == .up else { return false }
     let (verdict, probe) = sent.expire(now: now)
     take(verdict)

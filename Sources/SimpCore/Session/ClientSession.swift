@@ -45,13 +45,16 @@ public final class ClientSession {
   /// Begins with the login packet.
   ///
   /// - Parameter login: token, room, ciphers; outbox id and device number are filled in from the outbox.
-  public init(_ login: Login, outbox: Outbox, inbound: InboundMessages, now: Instant) {
+  public init(
+    _ login: Login, outbox: Outbox, inbound: InboundMessages, keyLimits: KeyLimits = KeyLimits(), now: Instant
+  ) {
     self.outbox = outbox
     self.inbound = inbound
     isSendOnly = login.sendOnly
     lastHeard = now
     lastPing = now
     loginDeadline = now + WireTimes.login
+    channel.phases.limits = keyLimits
     var login = login
     login.outboxId = outbox.id
     login.deviceNumber = outbox.deviceNumber
@@ -60,6 +63,8 @@ public final class ClientSession {
 
   public var isActive: Bool { state == .active }
   public var path: PathState { channel.path }
+  /// Why the session goes on without UDP, nil while it need not.
+  public var udpEnd: UDPEnd? { channel.udpEnd }
   public var rtt: RTTEstimator { channel.rtt }
   public var counters: ChannelCounters { channel.snapshot() }
 

@@ -54,8 +54,12 @@ public final class ServerSession {
   private var heldInDatagram: [(user: String, order: UInt64)] = []
 
   /// - Parameter random: unpredictable numbers, for challenges: a client must not guess what it has to receive.
-  public init(id: UInt64, owner: any ServerSessionOwner, now: Instant, random: @escaping () -> UInt64) {
+  public init(
+    id: UInt64, owner: any ServerSessionOwner, keyLimits: KeyLimits = KeyLimits(), now: Instant,
+    random: @escaping () -> UInt64
+  ) {
     self.id = id
+    channel.phases.limits = keyLimits
     self.owner = owner
     self.random = random
     lastHeard = now
@@ -67,6 +71,8 @@ public final class ServerSession {
   public var path: PathState { channel.path }
   /// Where the client's datagrams come from, once proven.
   public var provenAddress: PeerAddress? { channel.peer }
+  /// Why the session goes on without UDP, nil while it need not.
+  public var udpEnd: UDPEnd? { channel.udpEnd }
   public var connectionId: UInt64 { channel.connectionId }
   public var rtt: RTTEstimator { channel.rtt }
   public var counters: ChannelCounters { channel.snapshot() }

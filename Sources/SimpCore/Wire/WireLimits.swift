@@ -24,6 +24,13 @@ public enum WireLimits {
   public static let datagramTagBytes = 16
   /// Largest datagram, in bytes: passes every path that IPv6 allows (RFC 9000, section 14).
   public static let maximumDatagramBytes = 1200
+  /// Datagrams of a direction after which its key changes. Far under the limit, so that a change happens within seconds
+  /// of load and not first after hours; deriving a key costs what sealing some 20 datagrams does.
+  public static let keyPhaseDatagrams: UInt64 = 65536
+  /// Datagrams sealed under one key at most (RFC 9001, section 6.6, for AES-GCM).
+  public static let maximumSealedDatagrams: UInt64 = 8_388_608
+  /// Datagrams of a session with a bad tag at most (RFC 9001, section 6.6, for ChaCha20-Poly1305).
+  public static let maximumForgedDatagrams: UInt64 = 68_719_476_736
   /// Plaintext that fits one datagram, in bytes.
   public static let maximumDatagramPlaintextBytes = maximumDatagramBytes - datagramHeaderBytes - datagramTagBytes
 

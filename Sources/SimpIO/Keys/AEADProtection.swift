@@ -1,12 +1,13 @@
-internal import CSimpLinux
 public import SimpCore
 
 /// Seals and opens datagrams with keys derived from a session's secret (wire document, "Datagrams").
 ///
 /// The secret goes through HKDF (RFC 5869, SHA-256, no salt) to a key and an IV for each direction, under the labels
-/// "simp c2s key", "simp c2s iv", "simp s2c key" and "simp s2c iv". The nonce is the IV xor the packet number in
-/// its last 8 bytes. Keys live in OpenSSL's contexts, which are made once and wiped when this object goes.
-@safe
+/// "simp c2s key", "simp c2s iv", "simp s2c key" and "simp s2c iv", and to the secret of that direction's next phase
+/// under "simp c2s next" and "simp s2c next". The nonce is the IV xor the packet number in its last 8 bytes.
+///
+/// Of the login's secret nothing is kept; a direction holds the secret of its next phase, from which no earlier key can
+/// be had. Everything is wiped when its phase, or this object, goes.
 public final class AEADProtection: DatagramProtection {
   /// Number of AES-128-GCM in the login messages.
   public static let aes128GCM: UInt32 = 1
@@ -16,88 +17,95 @@ public final class AEADProtection: DatagramProtection {
   static let headerBytes = 16
   static let tagBytes = 16
 
-  private let sealing: OpaquePointer
-  private let opening: OpaquePointer
-  private var sealingIV: [UInt8]
-  private var openingIV: [UInt8]
+  private var sealing: Direction
+  private var opening: Direction
 
   /// - Parameters:
-  ///   - secret: 32 bytes from the login reply.
+  ///   - secret: 32 bytes from the login reply. The caller wipes its own.
   ///   - cipher: `aes128GCM` or `chaCha20Poly1305`.
   ///   - isServer: which of the two directions is ours.
-  public init(secret: [UInt8], cipher: UInt32, isServer: Bool) {
-    precondition(secret.count == 32, "a session secret has 32 bytes")
-    precondition(AEADProtection.isKnown(cipher), "unknown cipher \(cipher)")
-    let ours = isServer ? "s2c" : "c2s"
-    let theirs = isServer ? "c2s" : "s2c"
-    unsafe sealing = AEADProtection.context(secret, cipher, direction: ours, isSealing: true)
-    unsafe opening = AEADProtection.context(secret, cipher, direction: theirs, isSealing: false)
-    sealingIV = HKDF.derive(secret: secret, info: Array("simp \(ours) iv".utf8), count: 12)
-    openingIV = HKDF.derive(secret: secret, info: Array("simp \(theirs) iv".utf8), count: 12)
+  public convenience init(secret: [UInt8], cipher: UInt32, isServer: Bool) {
+    self.init(secret: secret, cipher: cipher, isServer: isServer, onRelease: nil)
   }
 
-  deinit {
-    unsafe simp_aead_free(sealing)
-    unsafe simp_aead_free(opening)
-    HKDF.wipe(&sealingIV)
-    HKDF.wipe(&openingIV)
+  /// - Parameter onRelease: sees each secret after it was wiped.
+  init(secret: [UInt8], cipher: UInt32, isServer: Bool, onRelease: SecretBytes.ReleaseObserver?) {
+    precondition(secret.count == 32, "a session secret has 32 bytes")
+    precondition(AEADProtection.isKnown(cipher), "unknown cipher \(cipher)")
+    let first = unsafe SecretBytes(count: secret.count, onRelease: onRelease) { out in
+      for index in secret.indices { unsafe out[index] = secret[index] }
+    }
+    sealing = Direction(
+      first, cipher: cipher, name: isServer ? "s2c" : "c2s", isSealing: true, onRelease: onRelease)
+    opening = Direction(
+      first, cipher: cipher, name: isServer ? "c2s" : "s2c", isSealing: false, onRelease: onRelease)
   }
 
   /// Whether `init` takes this number.
   public static func isKnown(_ cipher: UInt32) -> Bool { cipher == aes128GCM || cipher == chaCha20Poly1305 }
 
-  private static func context(
-    _ secret: [UInt8], _ cipher: UInt32, direction: String, isSealing: Bool
-  ) -> OpaquePointer {
-    let info = Array("simp \(direction) key".utf8)
-    var key = HKDF.derive(secret: secret, info: info, count: cipher == aes128GCM ? 16 : 32)
-    defer { HKDF.wipe(&key) }
-    // SAFETY: the key has the length of its cipher and is read during the call only.
-    let made = unsafe simp_aead_new(Int32(cipher), isSealing ? 1 : 0, key)
-    unsafe precondition(made != nil, "OpenSSL lacks cipher \(cipher)")
-    return unsafe made!
-  }
-
   public func seal(_ datagram: inout [UInt8], packetNumber: UInt64) {
-    precondition(datagram.count >= AEADProtection.headerBytes, "a datagram begins with 16 header bytes")
-    let textCount = datagram.count - AEADProtection.headerBytes
-    for _ in 0..<AEADProtection.tagBytes { datagram.append(0) }
-    // SAFETY: header, text and tag lie one behind the other within the array; used during the closure only.
-    let done = unsafe datagram.withUnsafeMutableBufferPointer { bytes in
-      let start = bytes.baseAddress!
-      let text = unsafe start + AEADProtection.headerBytes
-      return unsafe withNonce(sealingIV, packetNumber) { nonce in
-        unsafe simp_aead_seal(
-          sealing, nonce, start, AEADProtection.headerBytes, text, textCount, text + textCount)
-      }
-    }
-    precondition(done == 1, "OpenSSL does not encrypt")
+    sealing.present.seal(&datagram, packetNumber: packetNumber)
   }
 
-  public func open(_ datagram: inout MutableSpan<UInt8>, packetNumber: UInt64) -> Bool {
-    let textCount = datagram.count - AEADProtection.headerBytes - AEADProtection.tagBytes
-    guard textCount >= 0 else { return false }
-    // SAFETY: as in `seal`; the count was checked.
-    return unsafe datagram.withUnsafeMutableBufferPointer { bytes in
-      let start = bytes.baseAddress!
-      let text = unsafe start + AEADProtection.headerBytes
-      return unsafe withNonce(openingIV, packetNumber) { nonce in
-        unsafe simp_aead_open(
-          opening, nonce, start, AEADProtection.headerBytes, text, textCount, text + textCount)
-      } == 1
+  public func open(_ datagram: inout MutableSpan<UInt8>, packetNumber: UInt64, with key: OpeningKey) -> Bool {
+    switch key {
+    case .former: opening.former?.open(&datagram, packetNumber: packetNumber) ?? false
+    case .present: opening.present.open(&datagram, packetNumber: packetNumber)
+    case .next: opening.deriveNext().open(&datagram, packetNumber: packetNumber)
     }
   }
 
-  /// The IV xor four zero bytes and the packet number, big endian; nothing is allocated.
-  private func withNonce(
-    _ iv: [UInt8], _ packetNumber: UInt64, _ body: (UnsafePointer<UInt8>) -> Int32
-  ) -> Int32 {
-    unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 12) { nonce in
-      for index in 0..<12 {
-        let shift = UInt64(11 - index) * 8
-        unsafe nonce[index] = iv[index] ^ (index < 4 ? 0 : UInt8(truncatingIfNeeded: packetNumber >> shift))
-      }
-      return unsafe body(UnsafePointer(nonce.baseAddress!))
+  public func changeSealingKey() {
+    sealing.change()
+    sealing.former = nil
+  }
+
+  public func changeOpeningKey() { opening.change() }
+  public func forgetFormerKey() { opening.former = nil }
+
+  /// How often keys were derived, the first ones included: for tests.
+  var derivations: Int { sealing.derivations + opening.derivations }
+}
+
+extension AEADProtection {
+  /// The keys of one direction, phase after phase.
+  private struct Direction {
+    let cipher: UInt32
+    let name: String
+    let isSealing: Bool
+    let onRelease: SecretBytes.ReleaseObserver?
+    var former: AEADKey?
+    var present: AEADKey
+    private var next: AEADKey?
+    private var secretOfNext: SecretBytes
+    private(set) var derivations = 1
+
+    init(
+      _ secret: SecretBytes, cipher: UInt32, name: String, isSealing: Bool, onRelease: SecretBytes.ReleaseObserver?
+    ) {
+      self.cipher = cipher
+      self.name = name
+      self.isSealing = isSealing
+      self.onRelease = onRelease
+      present = AEADKey(secret: secret, cipher: cipher, direction: name, isSealing: isSealing, onRelease: onRelease)
+      secretOfNext = HKDF.derive(secret, label: "simp \(name) next", count: 32, onRelease: onRelease)
+    }
+
+    mutating func deriveNext() -> AEADKey {
+      if let next { return next }
+      derivations += 1
+      let made = AEADKey(
+        secret: secretOfNext, cipher: cipher, direction: name, isSealing: isSealing, onRelease: onRelease)
+      next = made
+      return made
+    }
+
+    mutating func change() {
+      former = present
+      present = deriveNext()
+      next = nil
+      secretOfNext = HKDF.derive(secretOfNext, label: "simp \(name) next", count: 32, onRelease: onRelease)
     }
   }
 }

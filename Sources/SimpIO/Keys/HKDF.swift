@@ -1,16 +1,30 @@
 internal import CSimpLinux
 
-/// Key derivation of RFC 5869 with SHA-256.
+/// Key derivation of RFC 5869 with SHA-256: extract and expand.
 enum HKDF {
-  /// Extract and expand. The result is the caller's to wipe.
-  static func derive(secret: [UInt8], salt: [UInt8] = [], info: [UInt8], count: Int) -> [UInt8] {
+  /// Writes `count` bytes to `out`.
+  static func derive(
+    secret: UnsafePointer<UInt8>, secretCount: Int, salt: [UInt8] = [], info: [UInt8],
+    out: UnsafeMutablePointer<UInt8>, count: Int
+  ) {
     precondition(count > 0 && count <= 255 * 32, "HKDF gives 1 to 8160 bytes")
-    var out = [UInt8](repeating: 0, count: count)
-    // SAFETY: the pointers are used during the call only, with the counts of the arrays they come from.
+    // SAFETY: the pointers are used during the call only; the caller vouches for the counts.
     let done = unsafe simp_hkdf_sha256(
-      salt, salt.count, secret, secret.count, info, info.count, &out, count)
+      salt, salt.count, secret, secretCount, info, info.count, out, count)
     precondition(done == 1, "OpenSSL derives no keys")
-    return out
+  }
+
+  /// A secret from a secret, under a label in ASCII.
+  static func derive(
+    _ secret: SecretBytes, label: String, count: Int, onRelease: SecretBytes.ReleaseObserver? = nil
+  ) -> SecretBytes {
+    unsafe SecretBytes(count: count, onRelease: onRelease) { out in
+      unsafe secret.withBytes { bytes in
+        // SAFETY: both have the counts given, and outlive the call.
+        unsafe derive(
+          secret: bytes, secretCount: secret.count, info: Array(label.utf8), out: out, count: count)
+      }
+    }
   }
 
   /// Overwrites the bytes before they are given back to the allocator. Meant for arrays that were never copied.

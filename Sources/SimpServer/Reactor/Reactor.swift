@@ -54,7 +54,7 @@ final class Reactor: @unchecked Sendable {
     self.socket = socket
     board = Switchboard(
       reactor: number, reactors: shared.reactors, node: shared.node, udpPort: UInt32(socket.localAddress.port),
-      ports: self, log: shared.log, counters: shared.counters)
+      keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters)
     store = EndpointStore(loop: loop, address: redis, node: shared.node, log: shared.log) { [unowned self] in
       self.board.rewriteEndpoints()
     }

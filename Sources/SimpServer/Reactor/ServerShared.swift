@@ -1,3 +1,4 @@
+internal import SimpCore
 internal import SimpIO
 internal import SimpSupport
 internal import SimpToken
@@ -9,6 +10,7 @@ final class ServerShared: Sendable {
   let key: TokenKey
   /// nil with TLS off.
   let tls: TLSServerContext?
+  let keyLimits: KeyLimits
   let log: Log
   let counters: ServerCounters
   /// Never falls within a process; Redis raises it above what it has stored.
@@ -16,12 +18,14 @@ final class ServerShared: Sendable {
   private let list = Locked<[Reactor]>([])
 
   init(
-    node: String, reactors: Int, key: TokenKey, tls: TLSServerContext?, log: Log, counters: ServerCounters
+    node: String, reactors: Int, key: TokenKey, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
+    counters: ServerCounters
   ) {
     self.node = node
     self.reactors = reactors
     self.key = key
     self.tls = tls
+    self.keyLimits = keyLimits
     self.log = log
     self.counters = counters
   }

@@ -72,7 +72,11 @@ extension Switchboard: ServerSessionOwner {
 
   func sessionPathWentDown(_ session: ServerSession, now: Instant) {
     guard let entry = entries[session.id] else { return }
-    log.info("path down", ["user": session.user, "session": session.id])
+    if let end = session.udpEnd {
+      log.warn("no more UDP", ["user": session.user, "session": session.id, "reason": end.rawValue])
+    } else {
+      log.info("path down", ["user": session.user, "session": session.id])
+    }
     if !session.isSendOnly { ports.writeEndpoint(endpoint(of: entry)) }
   }
 

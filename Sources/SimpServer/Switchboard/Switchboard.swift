@@ -10,6 +10,7 @@ final class Switchboard {
   let reactors: Int
   let node: String
   let udpPort: UInt32
+  let keyLimits: KeyLimits
   unowned let ports: any SwitchboardPorts
   let log: Log
   let counters: ServerCounters
@@ -25,13 +26,14 @@ final class Switchboard {
   ///   - reactors: how many there are; this one is number `reactor`.
   ///   - udpPort: told to clients; 0: no UDP.
   init(
-    reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, ports: any SwitchboardPorts, log: Log,
-    counters: ServerCounters
+    reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, keyLimits: KeyLimits = KeyLimits(),
+    ports: any SwitchboardPorts, log: Log, counters: ServerCounters
   ) {
     self.reactor = reactor
     self.reactors = reactors
     self.node = node
     self.udpPort = udpPort
+    self.keyLimits = keyLimits
     self.ports = ports
     self.log = log
     self.counters = counters
@@ -41,7 +43,9 @@ final class Switchboard {
   func begin(now: Instant) -> SessionEntry {
     nextSession += 1
     // Unowned: the ports own this switchboard, and it the session.
-    let session = ServerSession(id: nextSession, owner: self, now: now) { [unowned ports] in ports.random() }
+    let session = ServerSession(id: nextSession, owner: self, keyLimits: keyLimits, now: now) { [unowned ports] in
+      ports.random()
+    }
     let entry = SessionEntry(session: session)
     entries[session.id] = entry
     return entry

@@ -3,8 +3,9 @@ import SimpCore
 /// Stands in for AES-GCM: hides nothing from one who knows the secret, but a turned bit, a wrong direction and another
 /// session's secret are found as surely. It also refuses to seal two datagrams under one number.
 final class ChecksumProtection: DatagramProtection {
-  private let sealKey: UInt64
-  private let openKey: UInt64
+  private var sealKey: UInt64
+  private var openKey: UInt64
+  private var formerKey: UInt64?
   private var lastSealed: UInt64?
 
   init(secret: [UInt8], isServer: Bool) {
@@ -26,7 +27,24 @@ final class ChecksumProtection: DatagramProtection {
     for shift in 0..<8 { datagram.append(UInt8(truncatingIfNeeded: state >> UInt64(8 * shift))) }
   }
 
-  func open(_ datagram: inout MutableSpan<UInt8>, packetNumber: UInt64) -> Bool {
+  func changeSealingKey() { sealKey = Self.next(sealKey) }
+
+  func changeOpeningKey() {
+    formerKey = openKey
+    openKey = Self.next(openKey)
+  }
+
+  func forgetFormerKey() { formerKey = nil }
+
+  func open(_ datagram: inout MutableSpan<UInt8>, packetNumber: UInt64, with key: OpeningKey) -> Bool {
+    switch key {
+    case .former: formerKey.map { open(&datagram, packetNumber, $0) } ?? false
+    case .present: open(&datagram, packetNumber, openKey)
+    case .next: open(&datagram, packetNumber, Self.next(openKey))
+    }
+  }
+
+  private func open(_ datagram: inout MutableSpan<UInt8>, _ packetNumber: UInt64, _ openKey: UInt64) -> Bool {
     guard datagram.count >= 32 else { return false }
     let end = datagram.count - 16
     var state = openKey
@@ -41,6 +59,8 @@ final class ChecksumProtection: DatagramProtection {
     }
     return true
   }
+
+  private static func next(_ key: UInt64) -> UInt64 { mix(key ^ 0x6E65_7874) }
 
   private static func pad(_ key: UInt64, _ number: UInt64, _ index: Int) -> UInt8 {
     UInt8(truncatingIfNeeded: (key ^ number &* 0x9E37_79B9_7F4A_7C15) >> UInt64(index % 8 * 8))

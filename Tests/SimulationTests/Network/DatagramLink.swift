@@ -38,6 +38,11 @@ final class DatagramLink {
       counters.duplicated += 1
       copies.append(copy(of: bytes, index: index, now: now + random.interval(upTo: conditions.reorderingDelay)))
     }
+    for _ in 0..<conditions.replays {
+      counters.replayed += 1
+      let late = now + conditions.delay + random.interval(upTo: conditions.replaySpread)
+      copies.append(Copy(index: index, arrival: late, bytes: bytes))
+    }
     return copies
   }
 

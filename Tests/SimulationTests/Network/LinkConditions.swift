@@ -14,6 +14,9 @@ struct LinkConditions: Sendable {
   var delay = Interval.milliseconds(10)
   /// Chance that one bit is turned.
   var corruption = 0.0
+  /// How many copies of each datagram somebody plays again, at any time up to `replaySpread` later.
+  var replays = 0
+  var replaySpread = Interval.seconds(4)
   /// Exactly these datagrams are dropped, counted from 0 since the run began.
   var dropped: Set<Int> = []
   /// When nothing passes.
@@ -26,6 +29,7 @@ struct LinkCounters: Hashable, Sendable {
   var delivered = 0
   var lost = 0
   var duplicated = 0
+  var replayed = 0
   var reordered = 0
   var corrupted = 0
   var blocked = 0
@@ -35,13 +39,14 @@ struct LinkCounters: Hashable, Sendable {
     left.delivered += right.delivered
     left.lost += right.lost
     left.duplicated += right.duplicated
+    left.replayed += right.replayed
     left.reordered += right.reordered
     left.corrupted += right.corrupted
     left.blocked += right.blocked
   }
 
   var text: String {
-    "offered \(offered) delivered \(delivered) lost \(lost) doubled \(duplicated) overtaken \(reordered) "
+    "offered \(offered) delivered \(delivered) lost \(lost) doubled \(duplicated) played again \(replayed) overtaken \(reordered) "
       + "broken \(corrupted) blocked \(blocked)"
   }
 }

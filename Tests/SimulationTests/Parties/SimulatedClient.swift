@@ -175,7 +175,8 @@ final class SimulatedClient {
     login.receiveBytes = 4 << 20
     login.ciphers = usesUDP ? [1] : []
     login.sendOnly = isSendOnly
-    session = ClientSession(login, outbox: outbox, inbound: inbound, now: world.now)
+    session = ClientSession(
+      login, outbox: outbox, inbound: inbound, keyLimits: world.keyLimits, now: world.now)
   }
 
   private func takeEvents() {
@@ -269,6 +270,7 @@ final class SimulatedClient {
     if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("\(name) keeps too many ranges") }
     // Each datagram counts once, however often it arrives.
     guard let connection, let server = world.server.session(on: connection)?.counters else { return }
+    if server.keyChangesTooSoon > 0 { world.fail("\(name) changed its key too soon") }
     if server.datagramsReceived > channel.counters.datagramsSent {
       world.fail("the server took in \(server.datagramsReceived) datagrams of \(channel.counters.datagramsSent)")
     }
@@ -306,6 +308,9 @@ extension ChannelCounters {
     left.datagramsReceived += right.datagramsReceived
     left.datagramsReplayed += right.datagramsReplayed
     left.datagramsForged += right.datagramsForged
+    left.keyChanges += right.keyChanges
+    left.keyChangesOfPeer += right.keyChangesOfPeer
+    left.keyChangesTooSoon += right.keyChangesTooSoon
     left.messagesByUDP += right.messagesByUDP
     left.messagesByTCP += right.messagesByTCP
     left.messagesEscalated += right.messagesEscalated

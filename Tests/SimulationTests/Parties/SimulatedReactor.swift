@@ -21,8 +21,8 @@ final class SimulatedReactor: SwitchboardPorts {
     generation = server.generation
     source = server.world.random(server.generation << 16 | UInt64(index) << 8 | 3)
     switchboard = Switchboard(
-      reactor: index, reactors: count, node: node, udpPort: 7468, ports: self, log: log,
-      counters: ServerCounters(registry))
+      reactor: index, reactors: count, node: node, udpPort: 7468, keyLimits: server.world.keyLimits,
+      ports: self, log: log, counters: ServerCounters(registry))
   }
 
   private var world: World { server.world }

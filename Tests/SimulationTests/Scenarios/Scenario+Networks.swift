@@ -3,7 +3,7 @@ import SimpCore
 /// What networks do: lose, double, overtake, break, block, forge.
 extension Scenario {
   /// Every scenario of the suite.
-  static let all: [Scenario] = networks + blocked + servers + recipients + senders + roads
+  static let all: [Scenario] = networks + keys + blocked + servers + recipients + senders + roads
 
   /// From and to, in milliseconds since the beginning.
   private static func span(_ from: Int64, _ to: Int64) -> Range<Interval> {
@@ -58,6 +58,40 @@ extension Scenario {
     both("reordering", [.reordered]) { $0.reordering = 0.5 },
     both("broken bits", [.corrupted]) { $0.corruption = 0.1 },
     everything,
+  ]
+
+  /// Loss, overtaking, and each datagram played again ten times, at any time: across changes of keys and new logins.
+  static let keyChanges: Scenario = {
+    var scenario = everything
+    scenario.name = "keys change every 10 datagrams, all played again ten times, connections cut"
+    scenario.up.replays = 10
+    scenario.down.replays = 10
+    scenario.deeds = [.lost, .reordered, .replayed]
+    scenario.keyLimits.phaseDatagrams = 10
+    scenario.leastKeyChanges = 10
+    // The few datagrams of a minute come ten times as well.
+    scenario.quietSteps = 150
+    scenario.script = { world in
+      world.at(.milliseconds(2000)) { world.client("alice").cutConnection() }
+      world.at(.milliseconds(3500)) { world.client("bob").cutConnection() }
+    }
+    return scenario
+  }()
+
+  static let keys: [Scenario] = [
+    keyChanges,
+    {
+      var scenario = clean
+      scenario.name = "keys change with every datagram that may"
+      scenario.keyLimits.phaseDatagrams = 1
+      scenario.leastKeyChanges = 20
+      return scenario
+    }(),
+    {
+      var scenario = Scenario(name: "a key is used up")
+      scenario.keyLimits = KeyLimits(phaseDatagrams: 1000, sealedDatagrams: 40)
+      return scenario
+    }(),
   ]
 
   static let noUDP: Scenario = {

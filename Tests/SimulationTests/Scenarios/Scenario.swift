@@ -7,6 +7,9 @@ struct Scenario: Sendable {
   var down = LinkConditions()
   var flows: [Flow] = Flow.pair
   var reactors = 1
+  var keyLimits = KeyLimits()
+  /// How often keys have to change in each direction, all clients and sessions of a run together.
+  var leastKeyChanges: UInt64 = 0
   var storeDelay = Interval.zero
   /// When TCP passes nothing, counted from the beginning.
   var stalls: [Range<Interval>] = []
@@ -59,12 +62,13 @@ struct Flow: Sendable {
 
 /// Something a network does.
 enum Deed: String, Sendable {
-  case lost, duplicated, reordered, corrupted, blocked
+  case lost, duplicated, replayed, reordered, corrupted, blocked
 
   func count(in counters: LinkCounters) -> Int {
     switch self {
     case .lost: counters.lost
     case .duplicated: counters.duplicated
+    case .replayed: counters.replayed
     case .reordered: counters.reordered
     case .corrupted: counters.corrupted
     case .blocked: counters.blocked

@@ -14,12 +14,14 @@ struct ScenarioRun {
   var retransmissions: UInt64 = 0
   var escalated: UInt64 = 0
   var replayed: UInt64 = 0
+  var keyChanges: (up: UInt64, down: UInt64) = (0, 0)
   var steps = 0
   var latencies: [Double] = []
 
   init(_ scenario: Scenario, seed: UInt64) {
     let world = World(
-      seed: seed, reactors: scenario.reactors, storeDelay: scenario.storeDelay, stalls: scenario.stalls)
+      seed: seed, reactors: scenario.reactors, keyLimits: scenario.keyLimits, storeDelay: scenario.storeDelay,
+      stalls: scenario.stalls)
     var up = scenario.up
     var down = scenario.down
     let off = scenario.udpOff.map { world.start + $0.lowerBound..<world.start + $0.upperBound }
@@ -91,6 +93,9 @@ struct ScenarioRun {
       retransmissions += counters.retransmissions
       escalated += counters.messagesEscalated
       replayed += counters.datagramsReplayed
+      keyChanges.up += counters.keyChanges
+      keyChanges.down += counters.keyChangesOfPeer
+      if counters.keyChangesTooSoon > 0 { world.fail("\(client.name): the server changed its key too soon") }
     }
     firstByUDP = world.ledger.firstByUDP
     late = world.ledger.late
@@ -103,6 +108,9 @@ struct ScenarioRun {
     if late > scenario.lateAllowed { failures.append("\(late) messages came late, \(scenario.lateAllowed) may") }
     if let worst = latencies.last, worst > scenario.latencyLimit.milliseconds {
       failures.append("a message took \(worst) ms, limit \(scenario.latencyLimit.milliseconds)")
+    }
+    if min(keyChanges.up, keyChanges.down) < scenario.leastKeyChanges {
+      failures.append("keys changed \(keyChanges) times, at least \(scenario.leastKeyChanges) each way was to be seen")
     }
     if scenario.expectsForgery, world.forged == 0 { failures.append("nobody forged anything") }
     if Double(retransmissions) > scenario.mostSentAgain * Double(messages) {

@@ -1,0 +1,133 @@
+"""Keys of datagrams that change while people talk."""
+
+import random
+import tempfile
+
+import pytest
+
+import simpwire as wire
+from session_pb2 import Ping
+from simpclient import wait_all
+from simpserver import Clients, Server
+
+CLIENT_EVERY, SERVER_EVERY = 10, 10
+
+
+@pytest.fixture(scope="module")
+def quick_server():
+    """Changes its key every 10 datagrams, as often as the other side confirms."""
+    with tempfile.TemporaryDirectory(prefix="simp-") as state:
+        server = Server(state, "--key-phase-packets", SERVER_EVERY).start()
+        yield server
+        server.clean_up()
+
+
+@pytest.fixture
+def pair(quick_server, names):
+    alice, bob = names("alice", "bob")
+
+    def make(cipher):
+        ends = [clients.new(user, ciphers=(cipher,)) for user in (alice, bob)]
+        for each in ends:
+            each.key_phase_packets = CLIENT_EVERY
+            each.login()
+            each.prove_path()
+        return ends
+
+    with Clients(quick_server) as clients:
+        yield make
+
+
+def ping(token):
+    return wire.packet(wire.PING, Ping(token=token), sequence=1).encoded()
+
+
+def talk(a, b, count):
+    """Both ways by UDP, a few at a time: keys change on the way."""
+    sent = []
+    for number in range(count):
+        sent += [a.send(b.session.user, f"a{number}"), b.send(a.session.user, f"b{number}")]
+        if number % 5 == 4:
+            wait_all([a, b], lambda: all(each.is_final for each in sent), 20)
+    wait_all([a, b], lambda: all(each.is_final for each in sent), 20)
+
+
+@pytest.mark.parametrize("cipher", [wire.AES_128_GCM, wire.CHACHA20_POLY1305])
+def test_both_directions_change_all_the_time(pair, cipher):
+    """The client itself holds the server to the rules: it fails at a change that was not confirmed, or a wrong number."""
+    a, b = pair(cipher)
+    talk(a, b, 150)
+    for each in (a, b):
+        assert each.sealing.number >= 3 and each.opening.number >= 3, (each.sealing.number, each.opening.number)
+        assert len(each.inbox) == 150 and "udp" in each.via.values()
+
+
+def test_loss_and_reordering_across_changes(pair):
+    a, b = pair(wire.AES_128_GCM)
+    dice = random.Random(7)
+    a.loses_outgoing = b.loses_outgoing = lambda number: dice.random() < 0.1
+    held = []
+    real = a.send_raw
+
+    def late(datagram, udp=None):
+        """Every third datagram leaves behind its follower."""
+        held.append(datagram)
+        if len(held) % 3:
+            while held:
+                real(held.pop(), udp)
+
+    a.send_raw = late
+    talk(a, b, 100)
+    a.send_raw = real
+    assert a.sealing.number >= 2 and b.opening.number >= 2
+    assert (len(a.inbox), len(b.inbox)) == (100, 100)
+
+
+def test_a_recording_played_again_across_changes_and_a_new_login(pair, quick_server):
+    """Everything that ever left, ten times, shuffled: nothing is answered, nothing is shown twice, nothing moves."""
+    a, b = pair(wire.AES_128_GCM)
+    recorded = []
+    real = a.send_raw
+    a.send_raw = lambda datagram, udp=None: (recorded.append(datagram), real(datagram, udp))
+    talk(a, b, 60)
+    assert a.sealing.number >= 2
+    shown = (len(b.inbox), b.duplicates)
+    played = recorded * 10
+    random.Random(5).shuffle(played)
+    for datagram in played:
+        real(datagram)
+    a.send_datagram(ping(9))
+    a.wait(lambda: 9 in a.pongs)
+    # A new login of the same user: new keys, a new connection id.
+    a.close()
+    again = quick_server.client(a.session.user, outbox_id=a.outbox_id, device=a.device)
+    try:
+        again.login()
+        again.prove_path()
+        address, before = again.path_up, len(again.datagrams_in)
+        for datagram in recorded * 10:
+            again.send_raw(datagram)
+        again.send_datagram(ping(10))
+        again.wait(lambda: 10 in again.pongs)
+        assert again.path_up is address
+        assert len(again.datagrams_in) - before <= 2, "an answer to a recording"
+    finally:
+        again.close()
+    b.settle(0.3)
+    assert (len(b.inbox), b.duplicates) == shown
+
+
+def test_a_change_that_was_not_confirmed_is_not_followed(quick_server, names):
+    """The very first datagram in the second phase: no datagram of the first was ever receipted."""
+    with Clients(quick_server) as clients:
+        client = clients.login(*names("alice"))
+        answers = []
+        real = client._take
+        client._take = lambda packet, via: (answers.append(packet), real(packet, via))
+        client.send_raw(client.sealing.next().seal(client.session.connection_id, 0, wire.padded_challenge(77)))
+        client.number = 1
+        client.prove_path()
+        client.send_datagram(ping(78))
+        client.wait(lambda: 78 in client.pongs)
+        proofs = [each.decoded().data for each in answers if each.command == wire.PATH_RESPONSE]
+        assert proofs and 77 not in proofs
