@@ -87,6 +87,9 @@ import Testing
       (SessionRig.packet(.ping, [0x09, 1]), .malformed), (SessionRig.packet(.message, [0x10]), .malformed),
       (SessionRig.packet(.receipt, [0x0A, 0x05]), .malformed), (SessionRig.login, .malformed),
       (SessionRig.packet(.message, [0x22, 2, 0xC0, 0x80]), .textInvalid),
+      // Relayed, an attachment that cannot be read would cost its recipient the connection.
+      (SessionRig.message(more: [0x72, 2, 0x32, 0]), .malformed),
+      (SessionRig.message(more: [0x72, 2, 0x08, 1]), .malformed),
     ]
     for (bytes, code) in cases {
       let answer = rig.packets(for: bytes)

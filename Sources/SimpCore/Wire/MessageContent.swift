@@ -70,12 +70,17 @@ public struct Attachment: Hashable, Sendable {
     }
   }
 
-  static func checkText(_ bytes: Span<UInt8>) throws(WireError) {
+  /// Whether `init(reading:)` will take the bytes, and their text is right: what a server passes on must be readable.
+  static func check(_ bytes: Span<UInt8>) throws(WireError) {
     var reader = ProtobufReader(bytes)
     while let field = try reader.next() {
-      guard field.number == 1 || field.number == 4 else { continue }
-      guard field.kind == .bytes else { throw .malformed }
-      guard Text.isValid(bytes.extracting(field.range)) else { throw .textInvalid }
+      switch (field.number, field.kind) {
+      case (1, .bytes), (4, .bytes):
+        guard Text.isValid(bytes.extracting(field.range)) else { throw .textInvalid }
+      case (2, .bytes), (3, .varint), (5...7, .varint): continue
+      case (1...7, _): throw .malformed
+      default: continue
+      }
     }
   }
 

@@ -46,7 +46,7 @@ public struct MessageFields: Hashable, Sendable {
       case (12, .fixed64): floor = field.value
       case (13, .bytes): toGroup = try Self.text(field, payload)
       case (14, .bytes):
-        try Attachment.checkText(payload.extracting(field.range))
+        try Attachment.check(payload.extracting(field.range))
         attachment = field.range
       case (15, .bytes): custom = field.range
       case (2...15, _): throw .malformed
