@@ -34,11 +34,14 @@ let package = Package(
       name: "CSimpRedis", dependencies: ["CHiredis", "CUV"], cSettings: [.define("_GNU_SOURCE")],
       linkerSettings: ["hiredis", "uv"].map { .linkedLibrary($0) }),
 
+    .target(
+      name: "CSimpKeys", dependencies: ["COpenSSL"], linkerSettings: [.linkedLibrary("crypto")]),
+
     .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: strict),
     .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
     .target(
       name: "SimpRedis", dependencies: ["SimpIO", "SimpCore", "CSimpRedis", "CHiredis", "CUV"], swiftSettings: strict),
-    .target(name: "SimpToken", dependencies: ["CJWT"], swiftSettings: strict),
+    .target(name: "SimpToken", dependencies: ["CJWT", "CSimpKeys"], swiftSettings: strict),
     .target(name: "SimpSupport", swiftSettings: strict),
     .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO"], swiftSettings: strict),
     .target(
@@ -50,14 +53,16 @@ let package = Package(
       name: "SimpBench", dependencies: ["SimpConnection", "SimpCore", "SimpIO", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
 
-    .executableTarget(name: "simp-server", dependencies: ["SimpServer", "SimpSupport"], swiftSettings: strict),
+    .executableTarget(
+      name: "simp-server", dependencies: ["SimpServer", "SimpSupport"], swiftSettings: strict),
     .executableTarget(name: "simp-bench", dependencies: ["SimpBench", "SimpSupport"], swiftSettings: strict),
     .executableTarget(name: "simp", dependencies: ["SimpTool", "SimpSupport"], swiftSettings: strict),
 
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),
     .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
-    .testTarget(name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT"], swiftSettings: strict),
+    .testTarget(
+      name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT", "CSimpKeys", "COpenSSL"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpSupport"], swiftSettings: strict),

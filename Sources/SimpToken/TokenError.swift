@@ -5,21 +5,25 @@ public struct TokenError: Error, Hashable, Sendable {
   public enum Code: Sendable {
     /// Not a token of our form: wrong shape, wrong base64, wrong JSON, or an unknown critical header.
     case malformed
+    /// The header names a key (`kid`) that is not there, or none where there are several.
+    case unknownKey
     /// The signature is not this key's, or the token asks for another algorithm than the key's.
     case badSignature
     /// `exp` is missing or not a whole number of seconds.
     case noExpiry
     /// `exp` has passed.
     case expired
-    /// `nbf` is still to come.
+    /// `nbf`, or `iat`, is still to come.
     case notYetValid
     /// `sub` is missing or no user name.
     case badUser
-    /// `aud` names somebody else.
+    /// `aud` names somebody else, or nobody where it has to.
     case otherAudience
+    /// `iss` is not the issuer that is asked for.
+    case otherIssuer
     /// The key file is missing, unreadable, not a key, or readable by others.
     case badKey
-    /// The key file exists already; it is never overwritten.
+    /// The key file, or the key in it, exists already; it is not overwritten.
     case keyExists
     /// Out of memory or the like inside the library.
     case failed

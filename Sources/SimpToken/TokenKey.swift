@@ -1,35 +1,49 @@
-import Glibc
-
-/// A secret that signs and checks tokens with HS256. The algorithm belongs to the key; nothing in a token changes it.
+/// A key that checks tokens and, if it has its secret half, makes them. The algorithm belongs to the key; nothing in a
+/// token changes it.
 ///
 /// A value to pass around freely: copies share one buffer, which is overwritten when the last copy goes.
 public struct TokenKey: Sendable {
   /// Secrets shorter than this are refused: RFC 7518, 3.2 wants a key at least as long as the hash.
   public static let minimumBytes = 32
+  /// Longest `kid`, in bytes.
+  public static let maximumNameBytes = 128
 
-  private let storage: Storage
+  public let algorithm: TokenAlgorithm
+  /// `kid`: which of several keys this is. nil for a key that is the only one.
+  public let name: String?
 
-  /// - Parameter secret: at least `minimumBytes` random bytes.
-  public init(secret: [UInt8]) {
-    precondition(secret.count >= Self.minimumBytes, "a signing key needs at least \(Self.minimumBytes) bytes")
-    storage = Storage(secret)
+  /// What libjwt takes to check a signature: the secret itself, or PEM of the public key.
+  let checking: SecretBytes
+  /// What it takes to make one: the secret itself, or PEM of the private key; nil for a public key.
+  let signing: SecretBytes?
+
+  init(algorithm: TokenAlgorithm, name: String?, checking: SecretBytes, signing: SecretBytes?) {
+    self.algorithm = algorithm
+    self.name = name
+    self.checking = checking
+    self.signing = signing
   }
 
-  /// Reads a key file: the secret as hexadecimal text, white space around it allowed.
+  /// A key for HS256.
   ///
-  /// - Throws: `badKey` when the file is missing, is no regular file, is open to other users (any of mode 077), or does
-  ///   not hold 32 to 128 bytes in hexadecimal.
-  public static func load(path: String) throws(TokenError) -> TokenKey {
-    var text = try KeyFile.read(path: path)
-    defer { text.wipe() }
-    guard var secret = Hex.decode(text) else {
-      throw TokenError(.badKey, "\(path) holds no signing key (64 hexadecimal digits); move it away to have one made")
-    }
-    defer { secret.wipe() }
-    guard secret.count >= minimumBytes else {
-      throw TokenError(.badKey, "\(path): the key has \(secret.count) bytes, and needs at least \(minimumBytes)")
-    }
-    return TokenKey(secret: secret)
+  /// - Parameters:
+  ///   - secret: at least `minimumBytes` random bytes.
+  ///   - name: `kid`.
+  public init(secret: [UInt8], name: String? = nil) {
+    precondition(secret.count >= Self.minimumBytes, "a signing key needs at least \(Self.minimumBytes) bytes")
+    let secret = SecretBytes(secret)
+    self.init(algorithm: .hs256, name: name, checking: secret, signing: secret)
+  }
+
+  /// Whether it can make tokens.
+  public var canSign: Bool { signing != nil }
+
+  /// Reads the key that signs from a key file; `KeySet.load` says what such a file holds.
+  ///
+  /// - Parameter name: which one, where the file has several that can sign; nil: the last of them.
+  /// - Throws: `badKey` when the file is not good, or has no such key.
+  public static func load(path: String, name: String? = nil) throws(TokenError) -> TokenKey {
+    try KeySet.load(path: path).signingKey(name, path: path)
   }
 
   /// Makes a key of 32 random bytes and writes it to a new file with mode 0600, synced to the disk together with its
@@ -38,50 +52,21 @@ public struct TokenKey: Sendable {
   /// - Throws: `keyExists` when there is a file already, `badKey` when it cannot be written.
   @discardableResult
   public static func make(path: String) throws(TokenError) -> TokenKey {
-    var generator = SystemRandomNumberGenerator()
-    var secret = (0..<minimumBytes).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    var secret = randomBytes(minimumBytes)
     defer { secret.wipe() }
     var text = Hex.encode(secret)
     defer { text.wipe() }
-    try KeyFile.create(path: path, contents: text)
+    try KeyFile.write(path: path, contents: text, isNew: true)
     return TokenKey(secret: secret)
   }
 
-  func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-    unsafe body(UnsafeBufferPointer(storage.bytes))
-  }
-
-  /// Owns the secret outside of any array, so that no copy-on-write leaves a second one behind.
-  ///
-  /// `@unchecked Sendable`: the bytes are written in `init` and `deinit` only, where there is one owner.
-  @safe
-  private final class Storage: @unchecked Sendable {
-    let bytes: UnsafeMutableBufferPointer<UInt8>
-
-    init(_ secret: [UInt8]) {
-      // SAFETY: allocated here, initialised whole, freed in `deinit` alone.
-      unsafe bytes = .allocate(capacity: secret.count)
-      _ = unsafe bytes.initialize(from: secret)
-    }
-
-    deinit {
-      if let start = unsafe bytes.baseAddress { unsafe explicit_bzero(start, bytes.count) }
-      unsafe bytes.deallocate()
-    }
+  static func randomBytes(_ count: Int) -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
   }
 }
 
 extension TokenKey: CustomStringConvertible {
   /// Tells nothing about the secret.
   public var description: String { "TokenKey" }
-}
-
-extension [UInt8] {
-  /// Overwrites the contents in a way that the optimiser keeps.
-  mutating func wipe() {
-    // SAFETY: the buffer is the array's own, for the length of the call.
-    unsafe withUnsafeMutableBytes { buffer in
-      if let start = buffer.baseAddress { unsafe explicit_bzero(start, buffer.count) }
-    }
-  }
 }

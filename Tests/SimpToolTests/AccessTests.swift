@@ -1,5 +1,6 @@
 import ProgramRig
 import SimpConnection
+import SimpIO
 import SimpSupport
 import SimpToken
 import Testing
@@ -50,7 +51,7 @@ struct AccessTests {
     let key = try TokenKey.make(path: path)
     let provider = try #require(
       access(["--as", "alice", "--key", path], ["SIMP_TOKEN": "other"]).configuration.tokenProvider)
-    let claims = try Tokens.check(try await provider(), key: key, now: 0)
+    let claims = try Tokens.check(try await provider(), key: key, now: EventLoop.wallClockSeconds)
     #expect(claims.user == "alice")
     #expect(try complaint(["--as", "a b", "--key", path]).contains("a b"))
     #expect(try complaint(["--as", "alice", "--key", path + "x"]).contains("no such signing key"))
