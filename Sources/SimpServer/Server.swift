@@ -3,7 +3,6 @@ public import SimpCore
 public import SimpIO
 internal import SimpRedis
 public import SimpSupport
-internal import SimpToken
 
 /// A server: state directory, Redis, reactors. Created, started and stopped on a control loop, which does nothing else
 /// but wait for signals and look after the embedded Redis.
@@ -15,10 +14,20 @@ public final class Server: @unchecked Sendable {
     public var tcp: PeerAddress
     public var udp: PeerAddress
     public var node: String
-    public var keyPath: String
-    public var isKeyNew: Bool
+    public var keys: Keys
     /// nil with TLS off.
     public var certificate: Certificate?
+  }
+
+  /// Whose tokens are taken.
+  public struct Keys: Hashable, Sendable {
+    public var path: String
+    /// Made at this start.
+    public var isNew: Bool
+    /// For each key its `kid`, or `unnamed`, and its algorithm.
+    public var names: [String]
+    /// Keys of the file that are for something else: a sentence for each.
+    public var passedOver: [String]
   }
 
   /// What clients are shown.
@@ -36,6 +45,7 @@ public final class Server: @unchecked Sendable {
   private let node: String
   private var state: StateDirectory?
   private var tls: ServerTLS?
+  private var tokens: TokenAuthority?
   private var embedded: EmbeddedRedis?
   private var probe: RedisLink?
   private(set) var reactors: [Reactor] = []
@@ -70,6 +80,7 @@ public final class Server: @unchecked Sendable {
       try checkPorts()
       let state = try StateDirectory(path: configuration.stateDirectory)
       self.state = state
+      tokens = try TokenAuthority(configuration, state: state)
       tls = try ServerTLS(configuration, stateDirectory: state.path)
     } catch {
       return completion(.failure(error))
@@ -150,9 +161,9 @@ public final class Server: @unchecked Sendable {
   }
 
   private func openReactors(redis: RedisAddress, completion: @escaping (Result<Ready, ServerError>) -> Void) {
-    guard let state else { preconditionFailure("reactors open after the state directory") }
+    guard let tokens else { preconditionFailure("reactors open after the state directory") }
     let shared = ServerShared(
-      node: node, reactors: configuration.reactors, key: state.key, tls: tls?.context,
+      node: node, reactors: configuration.reactors, tokens: tokens, tls: tls?.context,
       keyLimits: KeyLimits(phaseDatagrams: configuration.keyPhaseDatagrams), log: log,
       counters: ServerCounters(registry))
     var tcp = address(configuration.port)
@@ -170,7 +181,7 @@ public final class Server: @unchecked Sendable {
         Certificate(path: tls.certificatePath, facts: tls.context.facts, isNew: tls.isKeyNew)
       }
       let ready = Ready(
-        tcp: tcp, udp: udp, node: node, keyPath: state.keyPath, isKeyNew: state.isKeyNew, certificate: certificate)
+        tcp: tcp, udp: udp, node: node, keys: tokens.facts, certificate: certificate)
       // A login before Redis answers would be refused: the server is ready when every reactor's link is up.
       starting = reactors.count
       onReady = { completion(.success(ready)) }
@@ -195,13 +206,22 @@ public final class Server: @unchecked Sendable {
 
   // MARK: - Reload
 
-  /// Reads certificate and key again, for connections to come; those that are there go on. On the control loop.
+  /// Reads certificate and its key again, for connections to come; those that are there go on. On the control loop.
   ///
   /// - Returns: what clients are shown from now on; nil with TLS off.
   /// - Throws: what is wrong with the files; then what was in force stays.
-  public func reload() throws(ServerError) -> CertificateFacts? {
+  public func reloadCertificate() throws(ServerError) -> CertificateFacts? {
     try tls?.reload()
     return tls?.context.facts
+  }
+
+  /// Reads the keys of tokens again, for logins to come; sessions that are there go on. On the control loop.
+  ///
+  /// - Returns: the keys from now on; nil before the start.
+  /// - Throws: what is wrong with the file; then the keys that were in force stay.
+  public func reloadKeys() throws(ServerError) -> Keys? {
+    try tokens?.reload()
+    return tokens?.facts
   }
 
   // MARK: - Health

@@ -35,12 +35,37 @@ public struct ServerConfiguration: Sendable {
   public var tls = TLS.own
   /// Datagrams of a direction after which the server changes its key. 1 to 4194304; small numbers are for tests.
   public var keyPhaseDatagrams = WireLimits.keyPhaseDatagrams
+  /// The file with the keys of tokens; nil: `signing.key` in the state directory.
+  public var keys: String?
+  /// What `aud` of a token has to be; nil: `simp`, where there is one.
+  public var audience: String?
+  /// What `iss` of a token has to be; nil: anything.
+  public var issuer: String?
+  /// How far the clocks of issuer and server may be apart. 0 to 300 s, whole seconds.
+  public var leeway = Duration.seconds(5)
   /// Listens beyond loopback also when the control channel is clear text.
   public var isInsecureAllowed = false
 
   public init() {}
 
-  public static let flags: [Flag] = [
+  public static let flags: [Flag] = commonFlags + topics.flatMap(\.flags)
+
+  /// What has a page of its own in the help: `simp-server help tokens`.
+  public static let topics: [(name: String, flags: [Flag])] = [("tokens", tokenFlags)]
+
+  private static let tokenFlags: [Flag] = [
+    Flag(
+      "keys", placeholder: "FILE", isSetting: true,
+      help: "keys of tokens, a JSON Web Key Set (none: DIR/signing.key)"),
+    Flag("audience", placeholder: "TEXT", isSetting: true, help: "aud that a token must have (none: simp, or no aud)"),
+    Flag("issuer", placeholder: "TEXT", isSetting: true, help: "iss that a token must have (none: any)"),
+    Flag(
+      "leeway", placeholder: "TIME", default: "5s", isSetting: true,
+      help: "how far clocks may be apart when a token begins or ends, at most 300s"),
+  ]
+
+  /// Those that `--help` lists.
+  public static let commonFlags: [Flag] = [
     Flag(
       "listen", placeholder: "ADDRESS", default: "127.0.0.1", isSetting: true, help: "address to listen on, numeric"),
     Flag("port", placeholder: "PORT", default: "7467", isSetting: true, help: "TCP port; 0: any"),
@@ -88,6 +113,10 @@ public struct ServerConfiguration: Sendable {
       try settings.integer("key-phase-packets", in: 1...4_194_304) ?? Int(WireLimits.keyPhaseDatagrams))
     isInsecureAllowed = try settings.isOn("insecure")
     tls = try Self.tls(settings)
+    keys = settings.string("keys")
+    audience = settings.string("audience")
+    issuer = settings.string("issuer")
+    leeway = try settings.duration("leeway", in: .zero ... .seconds(300)) ?? .seconds(5)
     guard listen.isLoopback || isInsecureAllowed || tls != .off else {
       throw UsageError(
         "--listen \(host) is reachable from other machines, and with --tls off tokens and keys could be read on the "

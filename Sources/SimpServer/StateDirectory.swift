@@ -1,20 +1,16 @@
 internal import Glibc
 internal import SimpIO
 internal import SimpSupport
-internal import SimpToken
 
-/// The state directory of one server: made at the first start, held by a lock, with the signing key in it.
+/// The state directory of one server: made at the first start, held by a lock.
 struct StateDirectory {
   let path: String
   let lock: FileLock
-  let key: TokenKey
-  /// The key was made just now.
-  let isKeyNew: Bool
 
+  /// The key of a server that was told no other.
   var keyPath: String { path + "/signing.key" }
 
-  /// - Throws: `ServerError` with what is wrong and the remedy: not writable, held by another server, key readable by
-  ///   others.
+  /// - Throws: `ServerError` with what is wrong and the remedy: not writable, held by another server.
   init(path: String) throws(ServerError) {
     if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
       throw ServerError("cannot make the state directory \(path): \(errorText()); name another with --state DIR")
@@ -34,13 +30,6 @@ struct StateDirectory {
     self.path = path
     do throws(IOError) {
       lock = try FileLock(path: path + "/lock")
-    } catch {
-      throw ServerError("\(error)")
-    }
-    let keyPath = path + "/signing.key"
-    isKeyNew = unsafe access(keyPath, F_OK) != 0
-    do throws(TokenError) {
-      key = isKeyNew ? try TokenKey.make(path: keyPath) : try TokenKey.load(path: keyPath)
     } catch {
       throw ServerError("\(error)")
     }

@@ -94,7 +94,8 @@ final class ServerProcess {
     } else {
       log.warn("the control channel is clear text: tokens and keys can be read on the way")
     }
-    if ready.isKeyNew { log.info("signing key made", ["path": ready.keyPath]) }
+    if ready.keys.isNew { log.info("signing key made", ["path": ready.keys.path]) }
+    tell(ready.keys, isReloaded: false)
     let redis =
       switch configuration.redis {
       case .embedded: "embedded"
@@ -109,13 +110,25 @@ final class ServerProcess {
     }
   }
 
+  /// One that is not good does not keep the other from being read.
   private func reload(_ server: Server) {
     do throws(ServerError) {
-      guard let facts = try server.reload() else { return log.info("nothing to reload: TLS is off") }
-      tell(facts, isReloaded: true)
+      if let facts = try server.reloadCertificate() { tell(facts, isReloaded: true) }
     } catch {
-      log.error("not reloaded: what was in force stays", ["reason": error])
+      log.error("certificate not reloaded: what was in force stays", ["reason": error])
     }
+    do throws(ServerError) {
+      if let keys = try server.reloadKeys() { tell(keys, isReloaded: true) }
+    } catch {
+      log.error("token keys not reloaded: those in force stay", ["reason": error])
+    }
+  }
+
+  /// Logs whose tokens are taken.
+  private func tell(_ keys: Server.Keys, isReloaded: Bool) {
+    let fields: Log.Fields = ["path": keys.path, "keys": keys.names.joined(separator: ", ")]
+    if isReloaded { log.info("token keys reloaded", fields) } else { log.info("token keys", fields) }
+    for reason in keys.passedOver { log.warn("a key was passed over", ["reason": reason]) }
   }
 
   /// Logs what clients are shown, and when it has to be renewed.

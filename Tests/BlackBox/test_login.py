@@ -10,7 +10,7 @@ import simpwire as wire
 from message_pb2 import Message
 from session_pb2 import (
     ERROR_MALFORMED, ERROR_NAME_INVALID, ERROR_NOT_LOGGED_IN, ERROR_TIMED_OUT, ERROR_TOKEN_EXPIRED,
-    ERROR_TOKEN_INVALID, ERROR_UNSUPPORTED_VERSION, Login, Ping,
+    ERROR_TOKEN_INVALID, ERROR_TOKEN_NOT_YET_VALID, ERROR_UNSUPPORTED_VERSION, Login, Ping,
 )
 from simpclient import Client, Refused
 from simpserver import HOST, _part, make_token
@@ -81,12 +81,12 @@ def token_cases():
     now = int(time.time())
     good = {"sub": "carol", "exp": now + 600}
     return {
-        "expired": (good | {"exp": now - 1}, {}, ERROR_TOKEN_EXPIRED),
+        "expired": (good | {"exp": now - 60}, {}, ERROR_TOKEN_EXPIRED),
         "no exp": ({"sub": "carol"}, {}, ERROR_TOKEN_INVALID),
         "exp is text": (good | {"exp": str(now + 600)}, {}, ERROR_TOKEN_INVALID),
         "exp is 0": (good | {"exp": 0}, {}, None),
         "exp is negative": (good | {"exp": -5}, {}, None),
-        "not valid yet": (good | {"nbf": now + 600}, {}, ERROR_TOKEN_INVALID),
+        "not valid yet": (good | {"nbf": now + 600}, {}, ERROR_TOKEN_NOT_YET_VALID),
         "no sub": ({"exp": now + 600}, {}, None),
         "sub is empty": (good | {"sub": ""}, {}, None),
         "sub with a space": (good | {"sub": "a b"}, {}, None),

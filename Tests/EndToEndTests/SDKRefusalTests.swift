@@ -25,7 +25,7 @@ struct SDKRefusalTests {
 
   @Test func anExpiredTokenIsToldApart() async throws {
     try await withSDKServer { server in
-      let late = try server.connection(token: server.token("alice", age: 601))
+      let late = try server.connection(token: server.token("alice", age: 660))
       #expect(await code { try await late.connected() } == .tokenExpired)
     }
   }

@@ -47,7 +47,7 @@ final class SDKServer: Sendable {
     }
     do {
       let ready = try ready.get()
-      let key = try TokenKey.load(path: ready.keyPath)
+      let key = try TokenKey.load(path: ready.keys.path)
       return SDKServer(directory: directory, key: key, ready: ready, control: control, server: server)
     } catch {
       control.close()

@@ -94,7 +94,23 @@ typedef enum _Simp__ErrorCode {
   /*
    * a send-only session asked for what it gave up
    */
-  SIMP__ERROR_CODE__ERROR_SEND_ONLY = 21
+  SIMP__ERROR_CODE__ERROR_SEND_ONLY = 21,
+  /*
+   * nbf or iat is still to come
+   */
+  SIMP__ERROR_CODE__ERROR_TOKEN_NOT_YET_VALID = 26,
+  /*
+   * aud is not what this server asks for
+   */
+  SIMP__ERROR_CODE__ERROR_TOKEN_AUDIENCE = 27,
+  /*
+   * iss is not what this server asks for
+   */
+  SIMP__ERROR_CODE__ERROR_TOKEN_ISSUER = 28,
+  /*
+   * kid names no key here, or is missing where there are several
+   */
+  SIMP__ERROR_CODE__ERROR_TOKEN_KEY_UNKNOWN = 29
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(SIMP__ERROR_CODE)
 } Simp__ErrorCode;
 

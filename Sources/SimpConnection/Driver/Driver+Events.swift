@@ -166,7 +166,7 @@ extension SIMPError {
   init(_ refusal: Refusal, hadSession: Bool) {
     let code: Code =
       switch refusal.code {
-      case .tokenInvalid: .tokenInvalid
+      case .tokenInvalid, .tokenNotYetValid, .tokenAudience, .tokenIssuer, .tokenKeyUnknown: .tokenInvalid
       case .tokenExpired: .tokenExpired
       case .replaced: .replaced
       case .shuttingDown, .unavailable: .unavailable
@@ -197,6 +197,10 @@ extension ErrorCode {
     case .replaced: "the same user logged in elsewhere"
     case .tokenInvalid: "the token is not valid here"
     case .tokenExpired: "the token's time is over"
+    case .tokenNotYetValid: "the token's time has not come"
+    case .tokenAudience: "the token is for another server"
+    case .tokenIssuer: "the token is of another issuer"
+    case .tokenKeyUnknown: "the token's key is not known there"
     default: "code \(rawValue)"
     }
   }

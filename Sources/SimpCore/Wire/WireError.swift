@@ -73,4 +73,8 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
   public static let timedOut = ErrorCode(rawValue: 19)
   public static let internalError = ErrorCode(rawValue: 20)
   public static let sendOnly = ErrorCode(rawValue: 21)
+  public static let tokenNotYetValid = ErrorCode(rawValue: 26)
+  public static let tokenAudience = ErrorCode(rawValue: 27)
+  public static let tokenIssuer = ErrorCode(rawValue: 28)
+  public static let tokenKeyUnknown = ErrorCode(rawValue: 29)
 }

@@ -2,7 +2,6 @@ internal import SimpCore
 internal import SimpIO
 internal import SimpRedis
 internal import SimpSupport
-internal import SimpToken
 
 /// One thread of the server: its loop, its UDP socket and TCP listener, its link to Redis, and the sessions it
 /// accepted. In a turn of the loop everything that arrived is taken in first; then each session that has something to
@@ -225,18 +224,8 @@ extension Reactor: SwitchboardPorts {
   var now: Instant { loop.now }
   var wallClockMilliseconds: UInt64 { EventLoop.wallClockMilliseconds }
 
-  func user(of token: String) -> Result<String, LoginFailure> {
-    do throws(TokenError) {
-      return .success(try Tokens.check(token, key: shared.key, now: EventLoop.wallClockSeconds).user)
-    } catch {
-      let code: ErrorCode =
-        switch error.code {
-        case .expired: .tokenExpired
-        case .badUser: .nameInvalid
-        default: .tokenInvalid
-        }
-      return .failure(LoginFailure(refusal: Refusal(code, error.description)))
-    }
+  func claims(of token: String) -> Result<TokenClaims, LoginFailure> {
+    shared.tokens.check(token, wallClockSeconds: EventLoop.wallClockSeconds)
   }
 
   func openSession(user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void) {

@@ -1,13 +1,12 @@
 internal import SimpCore
 internal import SimpIO
 internal import SimpSupport
-internal import SimpToken
 
 /// What all reactors of one server share, none of it on the way of a datagram.
 final class ServerShared: Sendable {
   let node: String
   let reactors: Int
-  let key: TokenKey
+  let tokens: TokenAuthority
   /// nil with TLS off.
   let tls: TLSServerContext?
   let keyLimits: KeyLimits
@@ -18,12 +17,12 @@ final class ServerShared: Sendable {
   private let list = Locked<[Reactor]>([])
 
   init(
-    node: String, reactors: Int, key: TokenKey, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
+    node: String, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
     counters: ServerCounters
   ) {
     self.node = node
     self.reactors = reactors
-    self.key = key
+    self.tokens = tokens
     self.tls = tls
     self.keyLimits = keyLimits
     self.log = log

@@ -3,14 +3,14 @@ internal import SimpSupport
 
 extension Switchboard: ServerSessionOwner {
   func session(_ session: ServerSession, wantsLogin login: Login, now: Instant) {
-    switch ports.user(of: login.token) {
+    switch ports.claims(of: login.token) {
     case .failure(let failure):
       counters.loginsRefused.add()
       log.warn("login refused", ["session": session.id, "reason": failure.refusal.text])
       session.refuse(failure.refusal, now: now)
-    case .success(let user):
-      ports.openSession(user: user, login: login, proposedEpoch: ports.nextEpoch()) { [weak self] grant in
-        self?.open(session.id, user: user, login: login, grant: grant)
+    case .success(let claims):
+      ports.openSession(user: claims.user, login: login, proposedEpoch: ports.nextEpoch()) { [weak self] grant in
+        self?.open(session.id, user: claims.user, login: login, grant: grant)
       }
     }
   }

@@ -6,6 +6,11 @@ struct LoginGrant: Hashable, Sendable {
   var epoch: UInt64
 }
 
+/// What a token that is good says.
+struct TokenClaims: Hashable, Sendable {
+  var user: String
+}
+
 /// Where a user's device is, for the other nodes and for whoever looks.
 struct EndpointRecord: Hashable, Sendable {
   var user: String
@@ -20,8 +25,8 @@ struct EndpointRecord: Hashable, Sendable {
 
 /// What the switchboard needs from the world: the store, keys, randomness, the other reactors, and to be flushed.
 protocol SwitchboardPorts: AnyObject {
-  /// The user of a token, or why it is no good.
-  func user(of token: String) -> Result<String, LoginFailure>
+  /// What a token says, or why it is no good.
+  func claims(of token: String) -> Result<TokenClaims, LoginFailure>
   /// Numbers the session; nil when the store is away. Called back on the reactor, at once or later.
   func openSession(
     user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void)

@@ -72,11 +72,11 @@ final class SimulatedReactor: SwitchboardPorts {
 
   // MARK: - SwitchboardPorts
 
-  func user(of token: String) -> Result<String, LoginFailure> {
+  func claims(of token: String) -> Result<TokenClaims, LoginFailure> {
     guard token.hasPrefix("token-of-") else {
       return .failure(LoginFailure(refusal: Refusal(.tokenInvalid, "no token of ours")))
     }
-    return .success(String(token.dropFirst("token-of-".count)))
+    return .success(TokenClaims(user: String(token.dropFirst("token-of-".count))))
   }
 
   func openSession(
