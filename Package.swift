@@ -54,7 +54,7 @@ let package = Package(
       swiftSettings: strict),
 
     .executableTarget(
-      name: "simp-server", dependencies: ["SimpServer", "SimpSupport"], swiftSettings: strict),
+      name: "simp-server", dependencies: ["SimpServer", "SimpSupport", "SimpToken"], swiftSettings: strict),
     .executableTarget(name: "simp-bench", dependencies: ["SimpBench", "SimpSupport"], swiftSettings: strict),
     .executableTarget(name: "simp", dependencies: ["SimpTool", "SimpSupport"], swiftSettings: strict),
 

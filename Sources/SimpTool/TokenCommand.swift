@@ -10,22 +10,32 @@ enum TokenCommand {
   static let subcommand = Subcommand(
     "token", words: "USER", wordCount: 1...1, summary: "prints a token that lets USER in",
     flags: [
-      Flag("key", placeholder: "FILE", default: defaultKey, isSetting: true, help: "the server's signing key"),
+      Flag("key", placeholder: "FILE", default: defaultKey, isSetting: true, help: "the server's key file"),
+      Flag("kid", placeholder: "NAME", help: "which key of the file (none: the last that can sign)"),
       Flag("ttl", placeholder: "TIME", default: "1h", help: "how long the token lasts: 90s, 1h, 7d"),
+      Flag("not-before", placeholder: "TIME", help: "nbf: it is good only this long from now"),
+      Flag("audience", placeholder: "TEXT", help: "aud, for a server with --audience"),
+      Flag("issuer", placeholder: "TEXT", help: "iss, for a server with --issuer"),
     ],
     notes: """
-      The key is made by the server at its first start, in its state directory.
+      The key is made by the server at its first start, in its state directory, or by simp-server genkey. It also says
+      how the token is signed: HS256, RS256 or ES256.
 
       example: export SIMP_TOKEN=$(simp token alice --key simp-state/signing.key)
       """
   ) { settings, words throws(UsageError) in
     let ttl = try settings.duration("ttl", in: .seconds(1)...(.seconds(3_155_760_000))) ?? .seconds(3600)
+    let delay = try settings.duration("not-before", in: .zero ... .seconds(3_155_760_000))
     try UsageError.checkUser(words[0])
+    let now = EventLoop.wallClockSeconds
+    var grant = TokenGrant(user: words[0], lifetimeSeconds: UInt64(ttl.components.seconds))
+    grant.notBefore = delay.map { now + UInt64($0.components.seconds) }
+    grant.audience = settings.string("audience")
+    grant.issuer = settings.string("issuer")
     let token: String
     do throws(TokenError) {
-      let key = try TokenKey.load(path: settings.string("key") ?? defaultKey)
-      token = try Tokens.mint(
-        user: words[0], key: key, ttlSeconds: UInt64(ttl.components.seconds), now: EventLoop.wallClockSeconds)
+      let key = try TokenKey.load(path: settings.string("key") ?? defaultKey, name: settings.string("kid"))
+      token = try Tokens.mint(grant, key: key, now: now)
     } catch {
       Terminal.say("simp: \(error)\n--key names the server's key, as in --key STATE/signing.key")
       return ExitCode.failed

@@ -198,6 +198,44 @@ def run(*arguments, status=0):
     return done.stdout + done.stderr
 
 
+def test_the_programs_make_keys_and_tokens(tmp_path):
+    path = tmp_path / "keys.json"
+    for algorithm in ("hs256", "rs256", "es256"):
+        said = run(BIN / "simp-server", "genkey", "--algorithm", algorithm, "--kid", f"my {algorithm}", "--keys", path)
+        assert f"simp token USER --key '{path}' --kid 'my {algorithm}'" in said
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_text()
+    assert "--replace" in run(BIN / "simp-server", "genkey", "--kid", "my hs256", "--keys", path, status=1)
+    assert path.read_text() == before
+    assert "none of" in run(BIN / "simp-server", "genkey", "--algorithm", "none", "--keys", path, status=2)
+    server = Server(tmp_path / "s", "--keys", path, "--audience", "chat", "--issuer", ISSUER).start()
+    try:
+        assert not (server.state / "signing.key").exists()
+        server.token = lambda user: ""
+
+        def token(*more):
+            return run(BIN / "simp", "token", "carol", "--key", path, "--audience", "chat", *more).strip()
+
+        for algorithm in ("hs256", "rs256", "es256"):
+            assert login(server, token("--issuer", ISSUER, "--kid", f"my {algorithm}")) == "carol"
+        assert login(server, token("--issuer", ISSUER)) == "carol", "the last key signs"
+        assert login(server, token()) == ERROR_TOKEN_ISSUER
+        assert login(server, token("--issuer", ISSUER, "--not-before", "1h")) == ERROR_TOKEN_NOT_YET_VALID
+        assert "my hs256" in run(BIN / "simp", "token", "carol", "--key", path, "--kid", "other", status=1)
+        for line in before.splitlines():
+            for part in line.split('"'):
+                assert len(part) < 40 or part not in server.program.text, "a key is never logged"
+    finally:
+        server.clean_up()
+
+
+def test_help_about_tokens():
+    said = run(BIN / "simp-server", "help", "tokens")
+    assert all(f"--{name}" in said for name in ("keys", "audience", "issuer", "leeway"))
+    assert "tokens" in run(BIN / "simp-server", "help", "nothing", status=2)
+    assert "help TOPIC" in run(BIN / "simp-server", "--help") and "genkey" in run(BIN / "simp-server", "help")
+
+
 def test_a_key_file_that_is_not_good_keeps_the_server_from_starting(tmp_path):
     path = tmp_path / "keys.json"
 
