@@ -80,7 +80,7 @@ import Testing
       paths.received(100_000, from: address, isNewest: true)
     }
     let sent = answers(&paths)
-    #expect(sent.count == 4 * 4 && Set(sent.map(\.address.port)) == [97, 98, 99, 100])
+    #expect(sent.count == 4 && Set(sent.map(\.address.port)) == [97, 98, 99, 100])
   }
 }
 

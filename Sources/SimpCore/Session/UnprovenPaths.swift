@@ -7,8 +7,8 @@ struct UnprovenPaths {
     var sent = 0
     /// Our challenge; 0 while none was sent.
     var token: UInt64 = 0
-    /// The client's challenges that wait for an answer.
-    var toAnswer: [UInt64] = []
+    /// The client's latest challenge, while it waits for an answer: one, however many come.
+    var toAnswer: UInt64?
     var wantsChallenge = false
   }
 
@@ -18,7 +18,7 @@ struct UnprovenPaths {
     var address: PeerAddress
   }
 
-  // BOUND: four addresses, the oldest goes; four unanswered challenges each.
+  // BOUND: four addresses, the oldest goes; one unanswered challenge each.
   private var candidates: [Candidate] = []
   private static let maximumCandidates = 4
 
@@ -32,7 +32,7 @@ struct UnprovenPaths {
   /// The client challenges the path it uses; the answer carries our own challenge.
   mutating func challenged(_ token: UInt64, from address: PeerAddress) {
     let index = find(address)
-    if candidates[index].toAnswer.count < 4 { candidates[index].toAnswer.append(token) }
+    candidates[index].toAnswer = token
     candidates[index].wantsChallenge = true
   }
 
@@ -51,20 +51,20 @@ struct UnprovenPaths {
     for index in candidates.indices {
       let candidate = candidates[index]
       if candidate.address == proven {
-        guard let token = candidate.toAnswer.first else { continue }
-        candidates[index].toAnswer.removeFirst()
+        guard let token = candidate.toAnswer else { continue }
+        candidates[index].toAnswer = nil
         return Answer(commands: [(.pathResponse, token)], isPadded: false, address: candidate.address)
       }
-      guard candidate.wantsChallenge || !candidate.toAnswer.isEmpty else { continue }
+      guard candidate.wantsChallenge || candidate.toAnswer != nil else { continue }
       let size = WireLimits.maximumDatagramBytes
       guard candidate.sent + size <= candidate.received * WireLimits.amplificationFactor else { continue }
       if candidate.token == 0 { candidates[index].token = random() | 1 }
       candidates[index].sent += size
       candidates[index].wantsChallenge = false
       var commands: [(Command, UInt64)] = []
-      if let token = candidate.toAnswer.first {
+      if let token = candidate.toAnswer {
         commands.append((.pathResponse, token))
-        candidates[index].toAnswer.removeFirst()
+        candidates[index].toAnswer = nil
       }
       commands.append((.pathChallenge, candidates[index].token))
       return Answer(commands: commands, isPadded: true, address: candidate.address)
