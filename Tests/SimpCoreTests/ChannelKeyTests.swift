@@ -122,4 +122,44 @@ import Testing
     #expect(counters.keyChangesTooSoon == 1, "\(counters)")
     #expect(rig.server.channel.path == .up)
   }
+
+  /// Junk from addresses that are not proven is tried a thousand times, then only as often as time allows; what comes from
+  /// the proven one is always tried.
+  @Test func junkFromUnprovenAddressesIsTriedSeldom() {
+    let rig = ChannelRig(limits: KeyLimits())
+    rig.send(3, from: \.client)
+    let good = rig.take(\.client)
+    var bad = good[0]
+    bad[bad.count - 1] ^= 1
+    for _ in 0..<100_000 { rig.deliver(bad, to: \.server, isProven: false) }
+    #expect(rig.server.protection.tried == 1000)
+    #expect(rig.server.channel.counters.datagramsUntried == 99_000)
+    #expect(!rig.deliver(good[0], to: \.server, isProven: false))
+    #expect(rig.deliver(good[0], to: \.server, isProven: true))
+    rig.pass(.milliseconds(10))
+    #expect(rig.deliver(good[1], to: \.server, isProven: false))
+    for _ in 0..<100 { rig.deliver(bad, to: \.server, isProven: false) }
+    // 1000, the two good ones, and ten for 10 ms.
+    #expect(rig.server.protection.tried == 1012)
+    rig.pass(.seconds(3600))
+    for _ in 0..<5000 { rig.deliver(bad, to: \.server, isProven: false) }
+    #expect(rig.server.protection.tried == 2012)
+  }
+
+  /// Junk in an honest client's name, and from everywhere else, costs it nothing that it can notice.
+  @Test func aFloodDoesNotShutOutTheProvenAddress() {
+    let rig = ChannelRig(limits: KeyLimits())
+    for _ in 0..<100 {
+      rig.send(1, from: \.client)
+      let good = rig.take(\.client)[0]
+      var bad = good
+      bad[bad.count - 1] ^= 1
+      for _ in 0..<100 {
+        rig.deliver(bad, to: \.server, isProven: false)
+        rig.deliver(bad, to: \.server, isProven: true)
+      }
+      #expect(rig.deliver(good, to: \.server))
+    }
+    #expect(rig.server.channel.counters.datagramsReceived == 100)
+  }
 }

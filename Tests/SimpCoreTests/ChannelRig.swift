@@ -62,7 +62,7 @@ final class ChannelRig {
     init(isServer: Bool, limits: KeyLimits) {
       protection = NumberedProtection(isServer: isServer)
       channel.phases.limits = limits
-      channel.startProbing(protection, connectionId: 7, now: ChannelRig.start)
+      channel.startProbing(protection, connectionId: 7, seed: 5, now: ChannelRig.start)
       channel.pathProven(ChannelRig.address)
     }
   }
@@ -113,12 +113,13 @@ final class ChannelRig {
 
   /// - Returns: whether it was taken in.
   @discardableResult
-  func deliver(_ datagram: [UInt8], to end: ReferenceWritableKeyPath<ChannelRig, End>) -> Bool {
+  func deliver(_ datagram: [UInt8], to end: ReferenceWritableKeyPath<ChannelRig, End>, isProven: Bool = true) -> Bool {
     var copy = datagram
     var span = copy.mutableSpan
     let channel = self[keyPath: end].channel
     let now = now
-    return channel.receive(datagram: &span, now: now) { (header, payload) throws(WireError) -> Bool in
+    return channel.receive(datagram: &span, isProven: isProven, now: now) {
+      (header, payload) throws(WireError) -> Bool in
       if header.command == .receipt, let datagrams = try Receipt(reading: payload).datagrams {
         try channel.receive(datagrams, byUDP: true, now: now)
       }

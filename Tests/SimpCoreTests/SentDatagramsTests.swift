@@ -184,4 +184,61 @@ import Testing
     }
     return ranges.isEmpty ? nil : DatagramReceipt(ranges: Array(ranges.prefix(32)), delay: .zero)
   }
+
+  /// Every number that leaves is in order, some are missing, and who receipts a missing one receipts what never was.
+  @Test func aReceiptOfASkippedNumberIsFalse() throws {
+    var sent = SentDatagrams()
+    sent.beginSkipping(seed: 77)
+    var numbers: Set<UInt64> = []
+    for _ in 0..<1000 {
+      sent.skipIfDue(now: at(0))
+      numbers.insert(sent.nextNumber)
+      send(at: at(0), eliciting: false, in: &sent)
+    }
+    let missing = Set(0..<sent.nextNumber).subtracting(numbers)
+    #expect(missing.count >= 2 && missing.count <= 8, "\(missing)")
+    for number in missing {
+      #expect(throws: WireError.malformed) {
+        _ = try sent.receive(receipt(number...number), byUDP: true, now: at(20))
+      }
+    }
+    #expect(throws: WireError.malformed) {
+      _ = try sent.receive(receipt(0...sent.nextNumber - 1), byUDP: true, now: at(20))
+    }
+    // Honest ranges go round them, and losses are found across them.
+    let first = missing.min() ?? 0
+    _ = try sent.receive(receipt(first + 1...first + 1, 0...first - 1), byUDP: true, now: at(20))
+  }
+
+  @Test func lossesAndRangesBearSkippedNumbers() throws {
+    var sent = SentDatagrams()
+    sent.beginSkipping(seed: 3)
+    var taken = 0
+    var lost = 0
+    var ranges: [ClosedRange<UInt64>] = []
+    for round: Int64 in 0..<2000 {
+      sent.skipIfDue(now: at(round))
+      let number = sent.nextNumber
+      send(at: at(round), wanted: true, in: &sent)
+      // Every tenth is lost.
+      if round % 10 == 9 { continue }
+      ranges.insert(number...number, at: 0)
+      if ranges.count > 8 { ranges.removeLast() }
+      let verdict = try sent.receive(
+        DatagramReceipt(ranges: ranges, delay: .zero), byUDP: true, now: at(round))
+      taken += verdict.taken.count
+      lost += verdict.lost.count
+    }
+    #expect(taken == 1800 && lost >= 198 && sent.bytesInFlight <= 3000, "\(taken) \(lost)")
+  }
+
+  /// A peer that makes us answer and never receipts: what is kept for receipts stays bounded.
+  @Test func withheldReceiptsDoNotPileUp() {
+    var sent = SentDatagrams()
+    send(1, at: at(0), in: &sent)
+    for _ in 0..<100_000 { send(1, at: at(1), eliciting: false, in: &sent) }
+    #expect(sent.kept <= SentDatagrams.maximumKept + 1)
+    send(1, at: at(2), in: &sent)
+    #expect(sent.bytesInFlight == 1000)
+  }
 }

@@ -7,6 +7,7 @@ final class SessionRig: ServerSessionOwner {
   private(set) var session: ServerSession!
   var verdict = MessageVerdict.held
   var acceptsLogins = true
+  var protection: NumberedProtection?
   private(set) var received: [MessageFields] = []
   private(set) var reported: [Outcome] = []
   private(set) var endings: [Refusal] = []
@@ -19,7 +20,8 @@ final class SessionRig: ServerSessionOwner {
     reply.user = "alice"
     reply.deviceNumber = 3
     reply.sessionEpoch = 1
-    session.accept(reply, login: login, protection: nil, now: now)
+    if protection != nil { reply.connectionId = 7 }
+    session.accept(reply, login: login, protection: protection, now: now)
   }
 
   func session(

@@ -21,6 +21,12 @@ import Testing
   /// Each datagram counts once, though every second one arrives twice.
   @Test func replayWindow() { run(.duplication, seed: 1) }
 
+  /// Everything recorded comes again ten times, across changes of keys and new logins.
+  @Test func recordings() { run(.keyChanges, seed: 1) }
+
+  /// No key seals one packet number twice: sessions end, a server dies and comes back, and keys are new each time.
+  @Test func noncesAreUsedOnce() { run(.serverKilled, seed: 1) }
+
   @Test func escalation() { run(.udpStops, seed: 1) }
 
   /// Later messages overtake lost ones all the time, and none is shown before its turn.

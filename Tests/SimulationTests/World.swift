@@ -23,6 +23,8 @@ final class World {
   /// Addresses where one of our clients got something.
   private(set) var reached: Set<PeerAddress> = []
   private(set) var misdirected = 0
+  /// What was sealed by anybody, before and after servers died.
+  private var nonces: Set<ChecksumProtection.Nonce> = []
   private(set) var forged = 0
   /// Nobody reconnects, so the order in which messages are taken tells whether refused ones are waited for.
   var watchesRefusals = false
@@ -131,6 +133,12 @@ final class World {
   }
 
   // MARK: - UDP
+
+  func protection(secret: [UInt8], isServer: Bool) -> ChecksumProtection {
+    ChecksumProtection(secret: secret, isServer: isServer) { [unowned self] nonce in
+      if !nonces.insert(nonce).inserted { fail("packet number \(nonce.number) was sealed twice under one key") }
+    }
+  }
 
   func sendToServer(_ bytes: [UInt8], from client: SimulatedClient) {
     let address = client.address

@@ -1,6 +1,6 @@
 /// One datagram that left: a list of messages that left together.
 struct SentDatagram {
-  enum State { case flying, receipted, lost }
+  enum State { case flying, receipted, lost, skipped }
 
   var number: UInt64
   var sent: Instant
@@ -38,14 +38,22 @@ struct SentDatagrams {
   private(set) var lostCount: UInt64 = 0
   private(set) var spuriousCount: UInt64 = 0
 
-  // BOUND: bytesInFlight is bounded by hasRoom, and what is receipted or lost leaves from the front.
+  // BOUND: `maximumKept`; before that, bytesInFlight is bounded by hasRoom, and what is receipted or lost leaves from the
+  // front.
   private var ring: [SentDatagram] = []
   private var front = 0
   private var largestReceipted: UInt64?
   private var elicitingInFlight = 0
   private var lastEliciting: (sent: Instant, wanted: Bool)?
   private var lossDeadline: Instant?
+  private var skips = SkippedNumbers()
 
+  /// Datagrams kept for their receipts. A peer that makes us answer and receipts nothing gets no further: the oldest are
+  /// given up, and what was in them goes by TCP after a while. All that may fly at once fits ten times.
+  static let maximumKept = 16384
+
+  /// Datagrams whose receipts would still be understood.
+  var kept: Int { ring.count - front }
   /// Another datagram with messages may leave. Probes and receipts always may.
   var hasRoom: Bool { bytesInFlight < WireLimits.bytesInFlight }
   var isHalfFull: Bool { bytesInFlight > WireLimits.bytesInFlight / 2 }
@@ -54,6 +62,20 @@ struct SentDatagrams {
   mutating func takeNumber() -> UInt64 {
     defer { nextNumber += 1 }
     return nextNumber
+  }
+
+  /// From now on a number is left out at times: who receipts it did not receive what it receipts.
+  ///
+  /// - Parameter seed: what the peer cannot guess.
+  mutating func beginSkipping(seed: UInt64) { skips.begin(seed: seed, at: nextNumber) }
+
+  /// To be called before each datagram is begun.
+  mutating func skipIfDue(now: Instant) {
+    guard skips.skips(nextNumber) else { return }
+    var gap = SentDatagram(eliciting: false, sent: now)
+    gap.number = takeNumber()
+    gap.state = .skipped
+    ring.append(gap)
   }
 
   /// Notes a datagram that leaves; numbers come in order, without a gap.
@@ -86,10 +108,10 @@ struct SentDatagrams {
   mutating func receive(_ receipt: DatagramReceipt, byUDP: Bool, now: Instant) throws(WireError) -> Verdict {
     var verdict = Verdict()
     guard let largest = receipt.ranges.first?.upperBound else { return verdict }
-    guard largest < nextNumber else { throw .malformed }
+    guard largest < nextNumber, !skips.isNamed(by: receipt) else { throw .malformed }
     var sample: Interval?
     for range in receipt.ranges {
-      for index in indices(of: range) where ring[index].state != .receipted {
+      for index in indices(of: range) where ring[index].state != .receipted && ring[index].state != .skipped {
         let datagram = ring[index]
         if datagram.state == .lost { spuriousCount += 1 }
         if datagram.number == largest, datagram.eliciting { sample = now - datagram.sent }
@@ -187,9 +209,10 @@ struct SentDatagrams {
     while front < ring.count {
       let datagram = ring[front]
       switch datagram.state {
-      case .receipted: break
+      case .receipted, .skipped: break
       case .lost where datagram.sent + .seconds(3) <= now || ring.count - front > 4096: break
       case .flying where !datagram.eliciting: break
+      case .flying where ring.count - front > Self.maximumKept: settle(front, as: .lost)
       default: return compact()
       }
       front += 1

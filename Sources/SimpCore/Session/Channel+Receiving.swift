@@ -13,9 +13,11 @@ extension Channel {
   /// Opens a datagram and hands its packets to `handle`, which returns whether the packet was taken (held or done,
   /// not answered with a refusal).
   ///
+  /// - Parameter isProven: it came from the proven address, so it is tried however much junk there is.
   /// - Returns: nil for what is dropped in silence: another connection id, a bad tag, a replay.
   func receive(
-    datagram: inout MutableSpan<UInt8>, now: Instant, handle: (PacketHeader, Span<UInt8>) throws(WireError) -> Bool
+    datagram: inout MutableSpan<UInt8>, isProven: Bool = true, now: Instant,
+    handle: (PacketHeader, Span<UInt8>) throws(WireError) -> Bool
   ) -> Arrival? {
     guard let protection, let header = DatagramHeader(reading: datagram.span), header.connectionId == connectionId
     else { return nil }
@@ -23,8 +25,13 @@ extension Channel {
       counters.datagramsOutOfPhase += 1
       return nil
     }
+    guard isProven || forgeries.mayTry(now: now) else {
+      counters.datagramsUntried += 1
+      return nil
+    }
     guard protection.open(&datagram, packetNumber: header.packetNumber, with: key) else {
       counters.datagramsForged += 1
+      if !isProven { forgeries.failed() }
       if counters.datagramsForged >= phases.limits.forgedDatagrams { endUDP(.tooManyForged) }
       return nil
     }
@@ -97,7 +104,12 @@ extension Channel {
   ///
   /// - Throws: `malformed` when it names what never left.
   func receive(_ receipt: DatagramReceipt, byUDP: Bool, now: Instant) throws(WireError) {
-    take(try sent.receive(receipt, byUDP: byUDP, now: now))
+    do throws(WireError) {
+      take(try sent.receive(receipt, byUDP: byUDP, now: now))
+    } catch {
+      counters.receiptsFalse += 1
+      throw error
+    }
     if let largest = receipt.ranges.first?.upperBound { phases.receipted(upTo: largest) }
   }
 

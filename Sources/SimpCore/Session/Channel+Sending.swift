@@ -28,7 +28,7 @@ extension Channel {
   private func flushReceipts(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
     let datagramsDue = received.deadline.map { $0 <= now } ?? false
     if datagramsDue, path == .up, !phases.isUsedUp, let peer {
-      startDatagram()
+      startDatagram(now: now)
       appendReceipt(now: now)
       finishDatagram(SentDatagram(eliciting: false, sent: now), to: peer, send: send)
     }
@@ -58,8 +58,8 @@ extension Channel {
     while sent.hasRoom, !phases.isUsedUp, let first = window.nextForUDP(room: WireLimits.maximumDatagramPlaintextBytes)
     {
       var datagram = SentDatagram(eliciting: true, sent: now)
+      startDatagram(now: now)
       datagram.number = sent.nextNumber
-      startDatagram()
       if received.hasNews { appendReceipt(now: now) }
       let firstPacket = scratch.count
       var isRetransmission = false
@@ -102,9 +102,9 @@ extension Channel {
   ) {
     guard let peer, !phases.isUsedUp else { return }
     var datagram = SentDatagram(eliciting: true, sent: now)
+    startDatagram(now: now)
     datagram.number = sent.nextNumber
     datagram.wanted = true
-    startDatagram()
     if received.hasNews { appendReceipt(now: now) }
     let firstPacket = scratch.count
     for key in sent.oldestMessages(limit: 64) {
@@ -125,7 +125,7 @@ extension Channel {
     send: (Span<UInt8>, PeerAddress) -> Void
   ) {
     guard protection != nil, !phases.isUsedUp else { return }
-    startDatagram()
+    startDatagram(now: now)
     let start = scratch.count
     for (index, (command, token)) in commands.enumerated() {
       let isLast = index == commands.count - 1
@@ -146,7 +146,7 @@ extension Channel {
   /// Echoes a ping by UDP.
   func sendPong(_ token: UInt64, to address: PeerAddress, now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
     guard protection != nil, !phases.isUsedUp else { return }
-    startDatagram()
+    startDatagram(now: now)
     if received.hasNews { appendReceipt(now: now) }
     PacketWriter.append(.ping, flags: .response, to: &scratch) { $0.appendField(1, fixed64: token) }
     finishDatagram(SentDatagram(eliciting: false, sent: now), to: address, send: send)
@@ -156,8 +156,9 @@ extension Channel {
 
   private var room: Int { WireLimits.maximumDatagramBytes - WireLimits.datagramTagBytes - scratch.count }
 
-  private func startDatagram() {
+  private func startDatagram(now: Instant) {
     scratch.removeAll(keepingCapacity: true)
+    sent.skipIfDue(now: now)
     if phases.isChangeDue {
       protection?.changeSealingKey()
       phases.sealingChanged(from: sent.nextNumber)

@@ -18,6 +18,10 @@ public struct ChannelCounters: Hashable, Sendable {
   public var datagramsMalformed: UInt64 = 0
   /// Of a key phase that their number does not belong to, or whose key is forgotten; not tried.
   public var datagramsOutOfPhase: UInt64 = 0
+  /// From unproven addresses, beyond what is tried of those.
+  public var datagramsUntried: UInt64 = 0
+  /// Receipts that named what never left.
+  public var receiptsFalse: UInt64 = 0
   /// Changes of our own key, and of the peer's.
   public var keyChanges: UInt64 = 0
   public var keyChangesOfPeer: UInt64 = 0
@@ -49,6 +53,7 @@ public final class Channel {
   var phases = KeyPhases()
   /// Why there is no UDP any more.
   private(set) var udpEnd: UDPEnd?
+  var forgeries = ForgeryAllowance()
   private var isUDPEndNews = false
   var connectionId: UInt64 = 0
   /// Where datagrams go: proven, or for a client the server's address.
@@ -76,8 +81,11 @@ public final class Channel {
   var rtt: RTTEstimator { sent.rtt }
 
   /// The session has UDP: messages wait up to `firstProbing` for the path to be proven.
-  func startProbing(_ protection: any DatagramProtection, connectionId: UInt64, now: Instant) {
+  ///
+  /// - Parameter seed: random, for the packet numbers that are left out.
+  func startProbing(_ protection: any DatagramProtection, connectionId: UInt64, seed: UInt64, now: Instant) {
     self.protection = protection
+    sent.beginSkipping(seed: seed)
     self.connectionId = connectionId
     path = .probing
     holdUntil = now + WireTimes.firstProbing

@@ -109,10 +109,10 @@ public final class ClientSession {
 
   /// The keys are made: UDP begins with a challenge, which the next `flush` sends.
   ///
-  /// - Parameter seed: random, for the tokens of challenges.
+  /// - Parameter seed: random, for the tokens of challenges and the packet numbers that are left out.
   public func startUDP(_ protection: any DatagramProtection, server: PeerAddress, seed: UInt64, now: Instant) {
     guard let reply, state == .active else { return }
-    channel.startProbing(protection, connectionId: reply.connectionId, now: now)
+    channel.startProbing(protection, connectionId: reply.connectionId, seed: ~seed, now: now)
     channel.peer = server
     prover.start(seed: seed, now: now)
   }

@@ -96,7 +96,7 @@ public final class ServerSession {
     setRoom(messages: login.receiveMessages, bytes: login.receiveBytes)
     channel.assembler.limit = WireLimits.maximumPacketBytes
     channel.writeStream(.login, flags: .response, sequence: loginSequence, payload: reply.append)
-    if let protection { channel.startProbing(protection, connectionId: reply.connectionId, now: now) }
+    if let protection { channel.startProbing(protection, connectionId: reply.connectionId, seed: random(), now: now) }
   }
 
   /// Goes on with what came behind the login while it was under way.
@@ -205,7 +205,9 @@ public final class ServerSession {
     let size = datagram.count
     source = address
     heldInDatagram.removeAll(keepingCapacity: true)
-    let arrival = channel.receive(datagram: &datagram, now: now) { (header, payload) throws(WireError) -> Bool in
+    let isProven = address == channel.peer && channel.path == .up
+    let arrival = channel.receive(datagram: &datagram, isProven: isProven, now: now) {
+      (header, payload) throws(WireError) -> Bool in
       try self.handle(header, payload, .udp, now: now)
     }
     source = nil

@@ -1,14 +1,22 @@
 import SimpCore
 
 /// Stands in for AES-GCM: hides nothing from one who knows the secret, but a turned bit, a wrong direction and another
-/// session's secret are found as surely. It also refuses to seal two datagrams under one number.
+/// session's secret are found as surely. It also tells which numbers are sealed under which key.
 final class ChecksumProtection: DatagramProtection {
   private var sealKey: UInt64
   private var openKey: UInt64
   private var formerKey: UInt64?
   private var lastSealed: UInt64?
+  private let onSeal: (Nonce) -> Void
 
-  init(secret: [UInt8], isServer: Bool) {
+  /// Key and packet number of a sealed datagram: never the same twice, whoever seals.
+  struct Nonce: Hashable {
+    var key: UInt64
+    var number: UInt64
+  }
+
+  init(secret: [UInt8], isServer: Bool, onSeal: @escaping (Nonce) -> Void) {
+    self.onSeal = onSeal
     let base = secret.reduce(UInt64(0x1234_5678_9ABC_DEF1)) { Self.mix($0 ^ UInt64($1)) }
     let keys = (Self.mix(base ^ 1), Self.mix(base ^ 2))
     (sealKey, openKey) = isServer ? keys : (keys.1, keys.0)
@@ -17,6 +25,7 @@ final class ChecksumProtection: DatagramProtection {
   func seal(_ datagram: inout [UInt8], packetNumber: UInt64) {
     precondition(lastSealed.map { packetNumber > $0 } ?? true, "a packet number is used twice under a key")
     lastSealed = packetNumber
+    onSeal(Nonce(key: sealKey, number: packetNumber))
     var state = sealKey
     for index in 0..<datagram.count {
       state = Self.mix(state ^ UInt64(datagram[index]) ^ UInt64(index) << 8)

@@ -99,7 +99,7 @@ final class SimulatedReactor: SwitchboardPorts {
   func removeEndpoint(_ record: EndpointRecord) { server.store.remove(record) }
 
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
-    ChecksumProtection(secret: secret, isServer: true)
+    world.protection(secret: secret, isServer: true)
   }
 
   func isKnown(cipher: UInt32) -> Bool { cipher == 1 }
