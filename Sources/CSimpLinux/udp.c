@@ -64,6 +64,24 @@ int simp_udp_steer(int fd, unsigned offset, unsigned sockets) {
   return done == 0 ? 0 : -errno;
 }
 
+int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value) {
+  // Offset 0 is the UDP header here, of 8 bytes. A load beyond the end ends the program with 0: dropped.
+  enum { header = 8 };
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, header + shortest, 0, 5),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, header + longest, 4, 0),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, header),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+  int done = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+  return done == 0 ? 0 : -errno;
+}
+
 simp_receive_batch *simp_receive_batch_new(size_t slot_bytes) {
   simp_receive_batch *batch = calloc(1, sizeof *batch + SIMP_BATCH * slot_bytes);
   if (!batch) abort();

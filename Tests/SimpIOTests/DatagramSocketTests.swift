@@ -87,6 +87,36 @@ import Testing
     #expect(received > 512)
   }
 
+  @Test func theKernelDropsWhatCannotBeOurs() throws {
+    var sizes: [Int] = []
+    var counted: UInt64 = 0
+    try withLoop { loop in
+      let sender = try DatagramSocket(loop: loop, bind: .loopback(port: 0))
+      let receiver = try DatagramSocket(loop: loop, bind: .loopback(port: 0))
+      try receiver.admitOnly(sizes: 32...1200, mask: 0xFFFE, value: 0x0100)
+      receiver.onReceive { [unowned receiver] bytes, _ in
+        sizes.append(bytes.count)
+        counted = receiver.counters.received
+        if bytes.count == 1200 { loop.stop() }
+      }
+      func send(_ size: Int, _ first: UInt8, _ second: UInt8) {
+        var bytes = [UInt8](repeating: 7, count: size)
+        if size > 0 { bytes[0] = first }
+        if size > 1 { bytes[1] = second }
+        sender.send(bytes, to: receiver.localAddress)
+      }
+      for size in [0, 1, 2, 31, 1201, 1400] { send(size, 1, 0) }
+      for (first, second) in [(0, 0), (2, 0), (1, 2), (1, 0x80), (0xFF, 0xFF)] as [(UInt8, UInt8)] {
+        send(100, first, second)
+      }
+      send(32, 1, 0)
+      send(100, 1, 1)
+      send(1200, 1, 0)
+    }
+    #expect(sizes == [32, 100, 1200])
+    #expect(counted == 3)
+  }
+
   @Test func whatTheNetworkRefusesIsCountedAndTheRestGoes() throws {
     var received: [[UInt8]] = []
     var counters = DatagramSocket.Counters()

@@ -57,6 +57,9 @@ enum { SIMP_BATCH = 64 };
 int simp_udp_open(const simp_address *at, int reuse_port, int buffer_bytes, int *receive_buffer, int *send_buffer);
 /// Steers the datagrams of this socket's SO_REUSEPORT group by payload byte `offset` modulo `sockets`.
 int simp_udp_steer(int fd, unsigned offset, unsigned sockets);
+/// Lets only datagrams of `shortest` to `longest` payload bytes in, whose first two bytes, masked, are `value`. The rest
+/// is dropped by the kernel before it takes room in the socket's buffer.
+int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value);
 simp_receive_batch *simp_receive_batch_new(size_t slot_bytes);
 void simp_receive_batch_free(simp_receive_batch *batch);
 /// One recvmmsg. Returns how many entries of `*received` are filled; they are good until the next call.

@@ -11,6 +11,10 @@ public protocol BytePipe: AnyObject {
   /// Called once when the socket is connected. Appends what the pipe wants to send first (a handshake) to `wire`.
   func start(wire: inout [UInt8]) throws(PipeError)
 
+  /// Whether the first bytes from the socket hold all that is needed to answer them, or can be refused: to be asked
+  /// before what may be dear.
+  func isGreetingWhole(_ wire: Span<UInt8>) -> Bool
+
   /// Takes bytes from the socket. Appends the plain bytes that came out to `plain`, and what the pipe itself answers
   /// to `reply`.
   func receive(_ wire: Span<UInt8>, plain: inout [UInt8], reply: inout [UInt8]) throws(PipeError)
@@ -20,6 +24,10 @@ public protocol BytePipe: AnyObject {
 
   /// Called once before the stream ends its output. Appends the pipe's farewell to `wire`.
   func finish(wire: inout [UInt8])
+}
+
+extension BytePipe {
+  public func isGreetingWhole(_ wire: Span<UInt8>) -> Bool { true }
 }
 
 /// Why a pipe cannot go on: the peer's bytes make no sense, or it is not who it should be.

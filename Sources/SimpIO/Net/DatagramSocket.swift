@@ -166,6 +166,18 @@ public final class DatagramSocket {
     }
   }
 
+  /// Has the kernel drop every datagram whose length is outside `sizes`, or whose first two bytes, masked, are not
+  /// `value`: a flood of them then takes no room in the socket's buffer, and costs this program nothing.
+  ///
+  /// - Throws: `IOError` when the kernel does not take the filter.
+  public func admitOnly(sizes: ClosedRange<Int>, mask: UInt16, value: UInt16) throws(IOError) {
+    let status = simp_udp_admit(
+      poller.fd, UInt32(sizes.lowerBound), UInt32(sizes.upperBound), UInt32(mask), UInt32(value))
+    guard status == 0 else {
+      throw IOError(code: -status, operation: "filter the datagrams of", subject: "\(localAddress)")
+    }
+  }
+
   /// Closes at once; what is pending is dropped. May be called twice.
   public func close() {
     guard !isClosed else { return }

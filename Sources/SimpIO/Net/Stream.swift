@@ -31,6 +31,13 @@ public final class Stream {
   /// Called when everything is with the kernel again, after it once took no more.
   public var onDrain: (() -> Void)?
 
+  /// Asked, while it is set, when the pipe's greeting came whole and before the pipe sees it: false keeps it, and nothing
+  /// is read, until `resumeReading()`. Setting up a pipe may cost more than anything else a peer can ask for.
+  public var mayGreet: (() -> Bool)?
+
+  /// Called once when the descriptor is closed, however that came.
+  public var onGone: (() -> Void)?
+
   let poller: Poller
   /// nil for a plain stream.
   let pipe: (any BytePipe)?
@@ -39,6 +46,8 @@ public final class Stream {
   var timer: LoopTimer?
   var onClosed: (() -> Void)?
 
+  // BOUND: what one read brings beyond a whole greeting, which the pipe bounds.
+  private var greeting: [UInt8] = []
   private var isPaused = false
   private var hasPeerEnded = false
   private var hasFarewell = false
@@ -131,13 +140,14 @@ public final class Stream {
 
   public func resumeReading() {
     isPaused = false
+    if !greeting.isEmpty { loop.later { [self] in greet() } }
     updateWatch()
   }
 
   private var wantsBytes: Bool {
     switch state {
     case .connecting, .closed: false
-    case .greeting: !hasPeerEnded
+    case .greeting: !isPaused && !hasPeerEnded
     case .open: onBytes != nil && !isPaused && !hasPeerEnded
     case .closing: !hasPeerEnded
     }
@@ -172,10 +182,26 @@ public final class Stream {
     }
   }
 
+  private func greet() {
+    guard state == .greeting, !isPaused, !greeting.isEmpty, let pipe else { return }
+    guard pipe.isGreetingWhole(greeting.span) else { return }
+    if let mayGreet {
+      guard mayGreet() else { return pauseReading() }
+      self.mayGreet = nil
+    }
+    let bytes = greeting
+    greeting = []
+    take(bytes.span)
+  }
+
   private func take(_ bytes: Span<UInt8>) {
     guard let pipe else {
       if state == .open { onBytes?(bytes) }
       return
+    }
+    if state == .greeting, mayGreet != nil || !greeting.isEmpty {
+      greeting.append(copying: bytes)
+      return greet()
     }
     var plain: [UInt8] = []
     do throws(PipeError) {
@@ -300,7 +326,10 @@ public final class Stream {
     onClosed = nil
     dropHandlers()
     plainOut = []
+    greeting = []
     output.bytes = []
+    onGone?()
+    onGone = nil
   }
 
   /// What they hold may hold the stream.
@@ -308,6 +337,7 @@ public final class Stream {
     onBytes = nil
     onClose = nil
     onDrain = nil
+    mayGreet = nil
   }
 
   /// Output broke. What the peer sent before is still read first (at the end of the turn): it may say why.

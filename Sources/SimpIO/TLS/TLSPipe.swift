@@ -74,6 +74,14 @@ public final class TLSPipe: BytePipe {
     if host != nil { try shakeHands(answer: &wire) }
   }
 
+  /// One record, which holds the hello of every client that is in use (RFC 8446, section 5.1).
+  public func isGreetingWhole(_ wire: Span<UInt8>) -> Bool {
+    guard wire.count > 0, wire[0] == 0x16 else { return wire.count > 0 }
+    guard wire.count >= 5 else { return false }
+    let length = Int(wire[3]) << 8 | Int(wire[4])
+    return wire.count >= 5 + length || length > Self.maximumClientHandshake
+  }
+
   public func receive(_ wire: Span<UInt8>, plain: inout [UInt8], reply: inout [UInt8]) throws(PipeError) {
     if !isReady && handshakeBytes == 0 && !wire.isEmpty { try checkFirst(wire[0], answer: &reply) }
     // SAFETY: OpenSSL reads what it was fed inside the closure only, where `wire` is alive.
