@@ -65,6 +65,8 @@ let package = Package(
       name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT", "CSimpKeys", "COpenSSL"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
     .testTarget(
+      name: "SimpServerTests", dependencies: ["SimpServer", "SimpCore", "SimpIO", "SimpSupport"], swiftSettings: strict),
+    .testTarget(
       name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpSupport"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",

@@ -1113,7 +1113,7 @@ const ProtobufCMessageDescriptor simp__path_up__descriptor =
   (ProtobufCMessageInit) simp__path_up__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue simp__error_code__enum_values_by_number[26] =
+static const ProtobufCEnumValue simp__error_code__enum_values_by_number[30] =
 {
   { "ERROR_UNSPECIFIED", "SIMP__ERROR_CODE__ERROR_UNSPECIFIED", 0 },
   { "ERROR_MALFORMED", "SIMP__ERROR_CODE__ERROR_MALFORMED", 1 },
@@ -1137,15 +1137,19 @@ static const ProtobufCEnumValue simp__error_code__enum_values_by_number[26] =
   { "ERROR_TIMED_OUT", "SIMP__ERROR_CODE__ERROR_TIMED_OUT", 19 },
   { "ERROR_INTERNAL", "SIMP__ERROR_CODE__ERROR_INTERNAL", 20 },
   { "ERROR_SEND_ONLY", "SIMP__ERROR_CODE__ERROR_SEND_ONLY", 21 },
+  { "ERROR_TOO_MANY_CONNECTIONS", "SIMP__ERROR_CODE__ERROR_TOO_MANY_CONNECTIONS", 22 },
+  { "ERROR_OVERLOADED", "SIMP__ERROR_CODE__ERROR_OVERLOADED", 23 },
+  { "ERROR_RATE_LIMITED", "SIMP__ERROR_CODE__ERROR_RATE_LIMITED", 24 },
+  { "ERROR_NOT_READING", "SIMP__ERROR_CODE__ERROR_NOT_READING", 25 },
   { "ERROR_TOKEN_NOT_YET_VALID", "SIMP__ERROR_CODE__ERROR_TOKEN_NOT_YET_VALID", 26 },
   { "ERROR_TOKEN_AUDIENCE", "SIMP__ERROR_CODE__ERROR_TOKEN_AUDIENCE", 27 },
   { "ERROR_TOKEN_ISSUER", "SIMP__ERROR_CODE__ERROR_TOKEN_ISSUER", 28 },
   { "ERROR_TOKEN_KEY_UNKNOWN", "SIMP__ERROR_CODE__ERROR_TOKEN_KEY_UNKNOWN", 29 },
 };
 static const ProtobufCIntRange simp__error_code__value_ranges[] = {
-{0, 0},{26, 22},{0, 26}
+{0, 0},{0, 30}
 };
-static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[26] =
+static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[30] =
 {
   { "ERROR_DEVICE_MISMATCH", 12 },
   { "ERROR_FIELD_FORBIDDEN", 11 },
@@ -1154,20 +1158,24 @@ static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[26] =
   { "ERROR_NAME_INVALID", 8 },
   { "ERROR_NOT_LOGGED_IN", 5 },
   { "ERROR_NOT_ONLINE", 14 },
+  { "ERROR_NOT_READING", 25 },
   { "ERROR_NO_ROOM", 15 },
   { "ERROR_OUTSIDE_WINDOW", 13 },
+  { "ERROR_OVERLOADED", 23 },
+  { "ERROR_RATE_LIMITED", 24 },
   { "ERROR_REPLACED", 17 },
   { "ERROR_SEND_ONLY", 21 },
   { "ERROR_SHUTTING_DOWN", 18 },
   { "ERROR_TEXT_INVALID", 10 },
   { "ERROR_TIMED_OUT", 19 },
-  { "ERROR_TOKEN_AUDIENCE", 23 },
+  { "ERROR_TOKEN_AUDIENCE", 27 },
   { "ERROR_TOKEN_EXPIRED", 7 },
   { "ERROR_TOKEN_INVALID", 6 },
-  { "ERROR_TOKEN_ISSUER", 24 },
-  { "ERROR_TOKEN_KEY_UNKNOWN", 25 },
-  { "ERROR_TOKEN_NOT_YET_VALID", 22 },
+  { "ERROR_TOKEN_ISSUER", 28 },
+  { "ERROR_TOKEN_KEY_UNKNOWN", 29 },
+  { "ERROR_TOKEN_NOT_YET_VALID", 26 },
   { "ERROR_TOO_LARGE", 9 },
+  { "ERROR_TOO_MANY_CONNECTIONS", 22 },
   { "ERROR_UNAVAILABLE", 16 },
   { "ERROR_UNKNOWN_COMMAND", 3 },
   { "ERROR_UNKNOWN_FLAGS", 4 },
@@ -1181,11 +1189,11 @@ const ProtobufCEnumDescriptor simp__error_code__descriptor =
   "ErrorCode",
   "Simp__ErrorCode",
   "simp",
-  26,
+  30,
   simp__error_code__enum_values_by_number,
-  26,
+  30,
   simp__error_code__enum_values_by_name,
-  2,
+  1,
   simp__error_code__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

@@ -73,6 +73,8 @@ final class PrivateServer: @unchecked Sendable {
     let arguments = [
       "--tls", isEncrypted ? "on" : "off", "--port", "0", "--udp-port", "0", "--state", "\(directory)/state", "--redis",
       "embedded", "--log-level", "warn",
+      // What is measured is the server, not how much it lets one user have.
+      "--messages-per-second", "0", "--bytes-per-second", "0",
     ]
     let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
       loop.execute { [self] in

@@ -165,7 +165,7 @@ public final class Server: @unchecked Sendable {
     let shared = ServerShared(
       node: node, reactors: configuration.reactors, tokens: tokens, tls: tls?.context,
       keyLimits: KeyLimits(phaseDatagrams: configuration.keyPhaseDatagrams), log: log,
-      counters: ServerCounters(registry))
+      counters: ServerCounters(registry), limits: configuration.limits)
     var tcp = address(configuration.port)
     var udp = address(configuration.udpPort)
     do throws(IOError) {

@@ -45,13 +45,16 @@ public struct ServerConfiguration: Sendable {
   public var leeway = Duration.seconds(5)
   /// Listens beyond loopback also when the control channel is clear text.
   public var isInsecureAllowed = false
+  public var limits = ServerLimits()
 
   public init() {}
 
   public static let flags: [Flag] = commonFlags + topics.flatMap(\.flags)
 
   /// What has a page of its own in the help: `simp-server help tokens`.
-  public static let topics: [(name: String, flags: [Flag])] = [("tokens", tokenFlags)]
+  public static let topics: [(name: String, flags: [Flag])] = [
+    ("tokens", tokenFlags), ("limits", ServerLimits.flags),
+  ]
 
   private static let tokenFlags: [Flag] = [
     Flag(
@@ -112,6 +115,7 @@ public struct ServerConfiguration: Sendable {
     keyPhaseDatagrams = UInt64(
       try settings.integer("key-phase-packets", in: 1...4_194_304) ?? Int(WireLimits.keyPhaseDatagrams))
     isInsecureAllowed = try settings.isOn("insecure")
+    limits = try ServerLimits(settings)
     tls = try Self.tls(settings)
     keys = settings.string("keys")
     audience = settings.string("audience")

@@ -28,6 +28,16 @@ def context():
     return context
 
 
+def hello():
+    """The first bytes that a client sends."""
+    outgoing = ssl.MemoryBIO()
+    try:
+        context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
 def wrap(stream, pin, context=context(), session=None):
     """Shakes hands on a connected socket that may block."""
     wrapped = context.wrap_socket(stream, server_hostname="localhost", session=session)

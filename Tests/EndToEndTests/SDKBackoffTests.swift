@@ -32,8 +32,19 @@ struct SDKBackoffTests {
     #expect(backoff.failures == 0)
   }
 
-  @Test func theServersWaitIsAddedTo() {
+  @Test func theServersWaitIsKeptAndSpread() {
     var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
     #expect(backoff.next(retryAfter: .seconds(3), random: 7) == .seconds(3) + Interval(nanoseconds: 7))
+    // A thousand that were told three seconds come over three seconds, not in the first 50 ms of them.
+    var random = SplitMix(state: 3)
+    let waits = (0..<1000).map { _ in
+      var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+      return backoff.next(retryAfter: .seconds(3), random: random.next()).milliseconds
+    }
+    #expect(waits.allSatisfy { (3000...6000).contains($0) })
+    for tenth in 0..<10 {
+      let begin = 3000 + Double(tenth) * 300
+      #expect(waits.count { (begin..<begin + 300).contains($0) } > 50)
+    }
   }
 }

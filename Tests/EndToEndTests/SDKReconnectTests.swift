@@ -1,5 +1,6 @@
 import SimpCore
 import SimpIO
+import SimpServer
 import Testing
 
 @testable import SimpConnection
@@ -84,6 +85,27 @@ struct SDKReconnectTests {
     #expect(isTold, "\(seen)")
     await connection.close()
     server.close()
+  }
+
+  @Test func aStormOfLoginsIsTakenInTurn() async throws {
+    var limits = ServerLimits()
+    limits.loginsPerSecond = 1
+    let server = try await SDKServer.start(limits: limits)
+    let connections = try (0..<8).map { try server.connection("user\($0)") }
+    let watched = connections.map(\.states)
+    for connection in connections { connection.start() }
+    var refused = 0
+    for (connection, states) in zip(connections, watched) {
+      try await connection.connected()
+      refused += await connection.wait(for: states) { $0.isConnected }.count {
+        guard case .reconnecting(_, let delay, let reason) = $0, reason.code == .unavailable else { return false }
+        return reason.retryAfter.map { $0 >= .seconds(1) && delay >= $0 } == true
+      }
+    }
+    // Two in a burst; the others are told when, and obey.
+    #expect(refused > 0 && connections.allSatisfy { $0.statistics.logins == 1 })
+    for connection in connections { await connection.close() }
+    await server.stop()
   }
 
   @Test func aServerThatGoesDownIsComeBackTo() async throws {

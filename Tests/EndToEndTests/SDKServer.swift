@@ -30,7 +30,7 @@ final class SDKServer: Sendable {
   /// Starts one; again in the same directory and on the same port, it is the same server come back.
   static func start(
     in directory: SDKDirectory? = nil, port: UInt16 = 0, listen: PeerAddress = .loopback(port: 0),
-    tls: ServerConfiguration.TLS = .own
+    tls: ServerConfiguration.TLS = .own, limits: ServerLimits = ServerLimits()
   ) async throws -> SDKServer {
     let directory = try directory ?? SDKDirectory()
     var configuration = ServerConfiguration()
@@ -38,6 +38,7 @@ final class SDKServer: Sendable {
     configuration.port = port
     configuration.udpPort = 0
     configuration.tls = tls
+    configuration.limits = limits
     configuration.stateDirectory = directory.path
     let control = try EventLoop()
     let server = Server(configuration, control: control, log: .silent)

@@ -96,6 +96,22 @@ typedef enum _Simp__ErrorCode {
    */
   SIMP__ERROR_CODE__ERROR_SEND_ONLY = 21,
   /*
+   * from this address, or in all
+   */
+  SIMP__ERROR_CODE__ERROR_TOO_MANY_CONNECTIONS = 22,
+  /*
+   * more logins than the server takes at present
+   */
+  SIMP__ERROR_CODE__ERROR_OVERLOADED = 23,
+  /*
+   * the user sends more than its share
+   */
+  SIMP__ERROR_CODE__ERROR_RATE_LIMITED = 24,
+  /*
+   * the client leaves too much unread on TCP
+   */
+  SIMP__ERROR_CODE__ERROR_NOT_READING = 25,
+  /*
    * nbf or iat is still to come
    */
   SIMP__ERROR_CODE__ERROR_TOKEN_NOT_YET_VALID = 26,

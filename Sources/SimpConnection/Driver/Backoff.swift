@@ -20,13 +20,14 @@ struct Backoff {
   }
 
   /// - Parameters:
-  ///   - retryAfter: what the server asked for; the random wait is added to it.
+  ///   - retryAfter: what the server asked for. It is waited for in full, and up to as long again: a thousand clients
+  ///     that were told the same time must not come as one.
   ///   - random: 64 random bits.
   mutating func next(retryAfter: Interval, random: UInt64) -> Interval {
     var bound = first
     for _ in 0..<min(failures, 40) where bound < last { bound = bound * 2 }
     failures += 1
-    bound = min(bound, last)
+    bound = max(min(bound, last), retryAfter)
     let jitter = Int64(random % UInt64(bound.nanoseconds + 1))
     return retryAfter + Interval(nanoseconds: jitter)
   }

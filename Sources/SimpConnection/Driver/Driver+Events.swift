@@ -123,7 +123,7 @@ extension Driver {
     switch refusal.code {
     case .replaced:
       end(error)
-    case .shuttingDown, .unavailable:
+    case .shuttingDown, .unavailable, .overloaded, .tooManyConnections, .notReading:
       lost(error, retryAfter: retryAfter, now: now)
     case .tokenExpired where hadSession && configuration.tokenProvider != nil:
       lost(error, retryAfter: retryAfter, now: now)
@@ -169,7 +169,7 @@ extension SIMPError {
       case .tokenInvalid, .tokenNotYetValid, .tokenAudience, .tokenIssuer, .tokenKeyUnknown: .tokenInvalid
       case .tokenExpired: .tokenExpired
       case .replaced: .replaced
-      case .shuttingDown, .unavailable: .unavailable
+      case .shuttingDown, .unavailable, .overloaded, .tooManyConnections: .unavailable
       default: .refused
       }
     let what = hadSession ? "the server ended the session" : "the server refused the login"
@@ -197,6 +197,10 @@ extension ErrorCode {
     case .replaced: "the same user logged in elsewhere"
     case .tokenInvalid: "the token is not valid here"
     case .tokenExpired: "the token's time is over"
+    case .tooManyConnections: "there are too many connections"
+    case .overloaded: "the server has more logins than it can take"
+    case .rateLimited: "this user sends more than its share"
+    case .notReading: "too much was left unread"
     case .tokenNotYetValid: "the token's time has not come"
     case .tokenAudience: "the token is for another server"
     case .tokenIssuer: "the token is of another issuer"

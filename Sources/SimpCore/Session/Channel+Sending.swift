@@ -90,7 +90,7 @@ extension Channel {
       wanted = true
       isAwaited = false
     }
-    if window.count > WireLimits.windowMessages / 2 || sent.isHalfFull, lastWanted + sent.rtt.smoothed / 2 <= now {
+    if window.count > windowMessages / 2 || sent.isHalfFull, lastWanted + sent.rtt.smoothed / 2 <= now {
       wanted = true
     }
     if wanted { lastWanted = now }

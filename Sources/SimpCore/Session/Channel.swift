@@ -46,6 +46,8 @@ public struct ChannelCounters: Hashable, Sendable {
 public final class Channel {
   var assembler = PacketAssembler(limit: WireLimits.maximumPacketBytesBeforeLogin)
   var window = MessageWindow()
+  /// Messages that may be under way at a time; a server may tell its clients a smaller number.
+  var windowMessages = WireLimits.windowMessages
   var outcomes = OutcomeQueue()
   var stream: [UInt8] = []
 

@@ -196,7 +196,8 @@ public final class ClientSession {
   }
 
   private func fillWindow() {
-    while channel.window.count < WireLimits.windowMessages, channel.window.bytes < WireLimits.windowBytes {
+    let bytes = min(Int(clamping: reply?.windowBytes ?? .max), WireLimits.windowBytes)
+    while channel.window.count < channel.windowMessages, channel.window.bytes < bytes {
       guard let offer = outbox.nextOffer() else { break }
       channel.insert(offer.key, offer.message, byTCP: offer.byTCP)
     }
@@ -284,6 +285,7 @@ public final class ClientSession {
     if header.flags.contains(.error) { return end(try Refusal(reading: payload)) }
     let reply = try LoginReply(reading: payload)
     self.reply = reply
+    channel.windowMessages = min(max(Int(reply.windowMessages), 1), WireLimits.windowMessages)
     state = .active
     channel.assembler.limit = min(Int(reply.maximumPacketBytes), WireLimits.maximumPacketBytes)
     lastPing = now

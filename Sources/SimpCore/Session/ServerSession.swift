@@ -42,6 +42,7 @@ public final class ServerSession {
   public private(set) var roomMessages = 0
   public private(set) var roomBytes = 0
 
+  private let limits: SessionLimits
   private let loginDeadline: Instant
   private let random: () -> UInt64
   private var loginSequence: UInt16 = 0
@@ -55,15 +56,17 @@ public final class ServerSession {
 
   /// - Parameter random: unpredictable numbers, for challenges: a client must not guess what it has to receive.
   public init(
-    id: UInt64, owner: any ServerSessionOwner, keyLimits: KeyLimits = KeyLimits(), now: Instant,
+    id: UInt64, owner: any ServerSessionOwner, limits: SessionLimits = SessionLimits(),
+    keyLimits: KeyLimits = KeyLimits(), now: Instant,
     random: @escaping () -> UInt64
   ) {
     self.id = id
     channel.phases.limits = keyLimits
     self.owner = owner
+    self.limits = limits
     self.random = random
     lastHeard = now
-    loginDeadline = now + WireTimes.login
+    loginDeadline = now + limits.loginTime
   }
 
   public var isActive: Bool { state == .active }
@@ -78,6 +81,8 @@ public final class ServerSession {
   public var counters: ChannelCounters { channel.snapshot() }
   /// Messages handed over to this client and not finished.
   public var pendingMessages: Int { channel.window.count }
+  /// Bytes of them.
+  public var pendingBytes: Int { channel.window.bytes }
 
   // MARK: - Login
 
@@ -91,8 +96,8 @@ public final class ServerSession {
     deviceNumber = reply.deviceNumber
     epoch = reply.sessionEpoch
     isSendOnly = login.sendOnly
-    roomMessages = WireLimits.windowMessages
-    roomBytes = WireLimits.windowBytes
+    roomMessages = limits.pendingMessages
+    roomBytes = limits.pendingBytes
     setRoom(messages: login.receiveMessages, bytes: login.receiveBytes)
     channel.assembler.limit = WireLimits.maximumPacketBytes
     channel.writeStream(.login, flags: .response, sequence: loginSequence, payload: reply.append)
@@ -128,8 +133,8 @@ public final class ServerSession {
 
   /// The client's word, up to what this server keeps for a session; 0 leaves it as it is.
   private func setRoom(messages: UInt32, bytes: UInt64) {
-    if messages > 0 { roomMessages = min(Int(messages), WireLimits.windowMessages) }
-    if bytes > 0 { roomBytes = Int(min(bytes, UInt64(WireLimits.windowBytes))) }
+    if messages > 0 { roomMessages = min(Int(messages), limits.pendingMessages) }
+    if bytes > 0 { roomBytes = Int(min(bytes, UInt64(limits.pendingBytes))) }
   }
 
   // MARK: - Towards the client
@@ -273,7 +278,7 @@ public final class ServerSession {
       verdict =
         if fields.deviceNumber != deviceNumber {
           .rejected(.deviceMismatch)
-        } else if payload.count > WireLimits.maximumMessagePayloadBytes {
+        } else if payload.count > limits.messageBytes {
           .rejected(.tooLarge)
         } else if fields.order - fields.floor >= WireLimits.orderWindow {
           .rejected(.outsideWindow)
@@ -372,7 +377,10 @@ public final class ServerSession {
     switch state {
     case .ended: return
     case .awaitingLogin, .loggingIn:
-      if loginDeadline <= now { end(Refusal(.timedOut, "no login within 10 s"), now: now) }
+      if loginDeadline <= now {
+        let time = limits.loginTime.milliseconds / 1000
+        end(Refusal(.timedOut, "no login within \(time) s"), now: now)
+      }
       return
     case .active:
       break

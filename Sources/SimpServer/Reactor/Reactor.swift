@@ -22,11 +22,16 @@ final class Reactor: @unchecked Sendable {
   private var timer: LoopTimer!
   private var notes: [[Note]]
   private var streamsClosing = 0
+  /// Connections that have not logged in.
+  private var waiting = FairQueue()
+  /// Those of them whose handshake has to wait.
+  private var parked = FairQueue()
+  private var parkedTimer: LoopTimer!
+  private var gauge: LoadGauge
+  private var gaugeTimer: LoopTimer!
   private var isStopping = false
   private var onStopped: (() -> Void)?
 
-  /// BOUND: bytes that a peer may leave unread on its TCP connection before the session is ended.
-  static let maximumPendingBytes = 1 << 20
   /// Bytes of messages handed to a TCP connection at a time; receipts and control are not held back by it.
   static let streamRoom = 128 << 10
 
@@ -35,6 +40,7 @@ final class Reactor: @unchecked Sendable {
     self.shared = shared
     loop = try EventLoop()
     notes = Array(repeating: [], count: shared.reactors)
+    gauge = LoadGauge(limit: shared.limits.loopLag)
   }
 
   /// Runs `body` on the reactor's thread.
@@ -51,13 +57,20 @@ final class Reactor: @unchecked Sendable {
     let isShared = shared.reactors > 1
     let socket = try DatagramSocket(loop: loop, bind: udp, reusePort: isShared)
     self.socket = socket
+    // What cannot be ours by its first two bytes never reaches the loop: kind 1, and no bit beside the key phase.
+    try socket.admitOnly(
+      sizes: WireLimits.datagramHeaderBytes + WireLimits.datagramTagBytes...WireLimits.maximumDatagramBytes,
+      mask: 0xFFFE, value: 0x0100)
     board = Switchboard(
       reactor: number, reactors: shared.reactors, node: shared.node, udpPort: UInt32(socket.localAddress.port),
-      keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters)
+      keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters, limits: shared.limits)
     store = EndpointStore(loop: loop, address: redis, node: shared.node, log: shared.log) { [unowned self] in
       self.board.rewriteEndpoints()
     }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
+    parkedTimer = loop.makeTimer { [unowned self] in self.greetParked() }
+    gaugeTimer = loop.makeTimer { [unowned self] in self.gaugeTimer.arm(at: self.gauge.tick(now: self.loop.now)) }
+    gaugeTimer.arm(at: gauge.tick(now: loop.now))
     loop.addTurnEnd { [unowned self] in self.endTurn() }
     socket.onReceive { [unowned self] datagram, address in self.receive(&datagram, from: address) }
     let makePipe: () -> any BytePipe = { [shared] in
@@ -83,9 +96,24 @@ final class Reactor: @unchecked Sendable {
   // MARK: - Input
 
   private func accept(_ stream: Stream, from peer: PeerAddress) {
+    var refusal: Refusal?
+    switch shared.admission.enter(peer) {
+    case .admitted: break
+    case .told(let reason):
+      shared.counters.connectionsRefused.add()
+      refusal = reason
+    case .dropped:
+      shared.counters.connectionsRefused.add()
+      return stream.close()
+    }
     let entry = board.begin(now: loop.now)
     let id = entry.session.id
+    entry.turnedAway = refusal
     streams[id] = stream
+    stream.onGone = { [shared] in shared.admission.leave(peer) }
+    let source = PeerSource(peer)
+    beginWaiting(entry, from: source)
+    if shared.tls != nil { stream.mayGreet = { [unowned self] in self.mayGreet(id, from: source) } }
     shared.log.debug("connection", ["session": id, "address": peer])
     var isGreeted = shared.tls == nil
     // The handlers hold the session while they run: it may end, and leave the switchboard, in the middle of one.
@@ -106,6 +134,39 @@ final class Reactor: @unchecked Sendable {
     }
     stream.onDrain = { [unowned self] in self.needsFlush(entry) }
     needsFlush(entry)
+  }
+
+  private func beginWaiting(_ entry: SessionEntry, from source: PeerSource) {
+    entry.isWaiting = true
+    waiting.append(entry.session.id, from: source)
+    // BOUND: connections without a login. Of who has most the oldest goes, for an honest one is soon through.
+    guard waiting.count > shared.limits.waitingConnections, let oldest = waiting.displace(for: source),
+      let displaced = board.entries[oldest]
+    else { return }
+    displaced.isWaiting = false
+    shared.counters.connectionsDisplaced.add()
+    displaced.session.end(
+      Refusal(.overloaded, "too many connections wait for their login", retryAfterMilliseconds: 1000), now: loop.now)
+  }
+
+  /// The first message of a handshake is there: whether it is answered now, or later.
+  private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
+    if parked.isEmpty {
+      guard let wait = shared.admission.handshake(now: loop.now) else { return true }
+      parkedTimer.arm(at: loop.now + wait)
+    }
+    shared.counters.handshakesDelayed.add()
+    parked.append(id, from: source)
+    return false
+  }
+
+  private func greetParked() {
+    while !parked.isEmpty {
+      if let wait = shared.admission.handshake(now: loop.now) { return parkedTimer.arm(at: loop.now + wait) }
+      guard let id = parked.popFirst(), let stream = streams[id] else { continue }
+      stream.mayGreet = nil
+      stream.resumeReading()
+    }
   }
 
   private func count(_ agreement: TLSPipe.Agreement?) {
@@ -162,9 +223,16 @@ final class Reactor: @unchecked Sendable {
     session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
     let bytes = session.takeStream()
     if !bytes.isEmpty { stream.write(bytes) }
-    if stream.pendingBytes > Self.maximumPendingBytes, !session.isEnded {
-      shared.log.warn("session does not read", ["user": session.user, "session": session.id])
-      session.connectionClosed(now: now)
+    if entry.isWaiting, session.isActive {
+      entry.isWaiting = false
+      waiting.remove(session.id)
+    }
+    // BOUND: what a client leaves unread.
+    if stream.pendingBytes > shared.limits.unsentBytes, !session.isEnded {
+      shared.counters.sessionsNotReading.add()
+      session.end(
+        Refusal(.notReading, "\(stream.pendingBytes) bytes wait to be read on TCP", retryAfterMilliseconds: 1000),
+        now: now)
     }
     let deadline = session.deadline(now: now)
     if deadline < entry.scheduled {
@@ -224,6 +292,18 @@ extension Reactor: SwitchboardPorts {
   var now: Instant { loop.now }
   var wallClockMilliseconds: UInt64 { EventLoop.wallClockMilliseconds }
 
+  func refusesLogins() -> Refusal? {
+    let now = loop.now
+    if gauge.isOverloaded(now: now) {
+      shared.counters.loginsRefusedByLoad.add()
+      return Refusal(.overloaded, "the server is overloaded, try again", retryAfterMilliseconds: 2000)
+    }
+    guard let wait = shared.admission.login(now: now) else { return nil }
+    shared.counters.loginsRefusedByRate.add()
+    let milliseconds = max(1000, UInt32(clamping: wait.nanoseconds / 1_000_000))
+    return Refusal(.overloaded, "too many logins at a time, try again", retryAfterMilliseconds: milliseconds)
+  }
+
   func claims(of token: String) -> Result<TokenClaims, LoginFailure> {
     shared.tokens.check(token, wallClockSeconds: EventLoop.wallClockSeconds)
   }
@@ -247,6 +327,8 @@ extension Reactor: SwitchboardPorts {
 
   func sessionEnded(_ entry: SessionEntry) {
     let id = entry.session.id
+    waiting.remove(id)
+    parked.remove(id)
     guard let stream = streams.removeValue(forKey: id) else { return }
     let bytes = entry.session.takeStream()
     if !bytes.isEmpty { stream.write(bytes) }

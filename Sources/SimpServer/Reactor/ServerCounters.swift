@@ -4,7 +4,17 @@ internal import SimpSupport
 struct ServerCounters: Sendable {
   let logins: Counter
   let loginsRefused: Counter
-  /// TLS handshakes done, those of them that took up an earlier session, and those that failed.
+  /// Connections closed at once, or refused at their login, because there are too many: from one address, in all.
+  let connectionsRefused: Counter
+  /// Connections that had not logged in when too many newer ones came.
+  let connectionsDisplaced: Counter
+  /// Logins refused because the loop was late, and because there were too many a second.
+  let loginsRefusedByLoad: Counter
+  let loginsRefusedByRate: Counter
+  /// Sessions ended because the client did not read.
+  let sessionsNotReading: Counter
+  /// TLS handshakes that had to wait, those done, those of them that took up an earlier session, and those that failed.
+  let handshakesDelayed: Counter
   let handshakes: Counter
   let handshakesResumed: Counter
   let handshakesFailed: Counter
@@ -13,6 +23,9 @@ struct ServerCounters: Sendable {
   let delivered: Counter
   /// Messages answered LATER.
   let later: Counter
+  /// Of them those over the rate of their user, and those for which all recipients together hold too much.
+  let rateLimited: Counter
+  let heldFull: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
   /// Datagrams that belong to no session here.
@@ -21,12 +34,20 @@ struct ServerCounters: Sendable {
   init(_ registry: CounterRegistry) {
     logins = registry.counter("simp_logins_total")
     loginsRefused = registry.counter("simp_logins_refused_total")
+    connectionsRefused = registry.counter("simp_connections_refused_total")
+    connectionsDisplaced = registry.counter("simp_connections_displaced_total")
+    loginsRefusedByLoad = registry.counter("simp_logins_refused_load_total")
+    loginsRefusedByRate = registry.counter("simp_logins_refused_rate_total")
+    sessionsNotReading = registry.counter("simp_sessions_not_reading_total")
+    handshakesDelayed = registry.counter("simp_tls_handshakes_delayed_total")
     handshakes = registry.counter("simp_tls_handshakes_total")
     handshakesResumed = registry.counter("simp_tls_handshakes_resumed_total")
     handshakesFailed = registry.counter("simp_tls_handshakes_failed_total")
     relayed = registry.counter("simp_messages_relayed_total")
     delivered = registry.counter("simp_messages_delivered_total")
     later = registry.counter("simp_messages_later_total")
+    rateLimited = registry.counter("simp_messages_rate_limited_total")
+    heldFull = registry.counter("simp_messages_held_full_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
     strangers = registry.counter("simp_datagrams_strangers_total")
   }

@@ -12,13 +12,15 @@ final class ServerShared: Sendable {
   let keyLimits: KeyLimits
   let log: Log
   let counters: ServerCounters
+  let limits: ServerLimits
+  let admission: Admission
   /// Never falls within a process; Redis raises it above what it has stored.
   private let epoch = Locked<UInt64>(0)
   private let list = Locked<[Reactor]>([])
 
   init(
     node: String, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
-    counters: ServerCounters
+    counters: ServerCounters, limits: ServerLimits
   ) {
     self.node = node
     self.reactors = reactors
@@ -27,6 +29,8 @@ final class ServerShared: Sendable {
     self.keyLimits = keyLimits
     self.log = log
     self.counters = counters
+    self.limits = limits
+    admission = Admission(limits)
   }
 
   /// The reactors by number. Set once, before any of them runs.

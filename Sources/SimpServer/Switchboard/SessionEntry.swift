@@ -5,6 +5,12 @@ final class SessionEntry {
   let session: ServerSession
   /// What it sent and was answered LATER.
   var deferrals = Deferrals()
+  /// How much its user sends; nil before login, and when nothing is limited.
+  var rate: UserRate?
+  /// Why its login will be refused, known since it connected.
+  var turnedAway: Refusal?
+  /// Set by the reactor while it has not logged in.
+  var isWaiting = false
   /// The login under way, until it is accepted.
   var since: UInt64 = 0
   /// Set by the reactor while the session waits for its flush.

@@ -3,11 +3,12 @@ internal import SimpSupport
 
 extension Switchboard: ServerSessionOwner {
   func session(_ session: ServerSession, wantsLogin login: Login, now: Instant) {
+    if let refusal = entries[session.id]?.turnedAway ?? ports.refusesLogins() {
+      return refuse(session, refusal, now: now)
+    }
     switch ports.claims(of: login.token) {
     case .failure(let failure):
-      counters.loginsRefused.add()
-      log.warn("login refused", ["session": session.id, "reason": failure.refusal.text])
-      session.refuse(failure.refusal, now: now)
+      refuse(session, failure.refusal, now: now)
     case .success(let claims):
       ports.openSession(user: claims.user, login: login, proposedEpoch: ports.nextEpoch()) { [weak self] grant in
         self?.open(session.id, user: claims.user, login: login, grant: grant)
@@ -15,14 +16,20 @@ extension Switchboard: ServerSessionOwner {
     }
   }
 
+  private func refuse(_ session: ServerSession, _ refusal: Refusal, now: Instant) {
+    counters.loginsRefused.add()
+    if let before = refusalLog.line(now: now) {
+      log.warn("login refused", ["session": session.id, "reason": refusal.text, "not_logged_before": before])
+    }
+    session.refuse(refusal, now: now)
+  }
+
   private func open(_ id: UInt64, user: String, login: Login, grant: LoginGrant?) {
     guard let entry = entries[id], !entry.session.isEnded else { return }
     defer { ports.needsFlush(entry) }
     guard let grant = grant ?? grantWithoutStore(login) else {
-      counters.loginsRefused.add()
-      log.warn("login refused", ["session": id, "user": user, "reason": "the store is away"])
       let refusal = Refusal(.unavailable, "the server's store is away, try again", retryAfterMilliseconds: 1000)
-      return entry.session.refuse(refusal, now: ports.now)
+      return refuse(entry.session, refusal, now: ports.now)
     }
     let cipher = udpPort == 0 ? nil : login.ciphers.first(where: ports.isKnown)
     var reply = LoginReply()
@@ -31,6 +38,8 @@ extension Switchboard: ServerSessionOwner {
     reply.sessionEpoch = grant.epoch
     reply.serverTime = ports.wallClockMilliseconds
     reply.node = node
+    reply.windowMessages = UInt32(limits.session.windowMessages)
+    reply.windowBytes = UInt64(limits.session.windowBytes)
     if let cipher {
       reply.udpPort = udpPort
       reply.cipher = cipher
@@ -39,6 +48,7 @@ extension Switchboard: ServerSessionOwner {
     }
     let protection = cipher.map { ports.makeProtection(secret: reply.udpSecret, cipher: $0) }
     entry.since = reply.serverTime
+    entry.rate = rates.begin(user, now: ports.now)
     entry.session.accept(reply, login: login, protection: protection, now: ports.now)
     counters.logins.add()
     log.info(
@@ -82,7 +92,12 @@ extension Switchboard: ServerSessionOwner {
 
   func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant) {
     guard let entry = entries[session.id] else { return }
-    log.info("session ended", ["user": session.user, "session": session.id, "reason": refusal.text])
+    if session.user.isEmpty {
+      // Strangers come and go: that is no event.
+      log.debug("connection ended", ["session": session.id, "reason": refusal.text])
+    } else {
+      log.info("session ended", ["user": session.user, "session": session.id, "reason": refusal.text])
+    }
     leave(entry)
     returnPending(of: entry, now: now)
     ports.sessionEnded(entry)

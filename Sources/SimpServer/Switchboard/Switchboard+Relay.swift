@@ -26,6 +26,10 @@ extension Switchboard {
   private func route(
     _ fields: MessageFields, payload: Span<UInt8>, to recipient: String, sender: SessionEntry, now: Instant
   ) -> MessageVerdict {
+    if let wait = sender.rate?.take(bytes: payload.count, now: now) {
+      counters.rateLimited.add()
+      return .later(.rateLimited, retryAfter: max(wait, WireTimes.retryNoRoom))
+    }
     guard let location = location(of: recipient) else {
       return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
     }
@@ -89,6 +93,13 @@ extension Switchboard {
     else {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
     }
+    // BOUND: all messages held by this reactor. What fills a gap passes: without it others cannot leave, and its own
+    // session bounds it.
+    guard fillsGap || heldBytes + relay.message.bytes.count <= heldShare else {
+      counters.heldFull.add()
+      return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
+    }
+    heldBytes += relay.message.bytes.count
     let key = target.add(from: relay.from, device: relay.device, order: relay.order, origin: relay.origin)
     target.session.deliver(key, relay.message)
     counters.relayed.add()
@@ -124,7 +135,9 @@ extension Switchboard {
       for order in record.pending(in: range) {
         let key = MessageKey(conversation: handle, order: order)
         guard session.holds(key) else { continue }
+        let held = session.pendingBytes
         session.finish(key)
+        heldBytes -= held - session.pendingBytes
         entry.remove(key)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
         var report = Report(origin: record.origin, recipient: session.user, order: key.order, state: outcome.state)

@@ -14,6 +14,7 @@ final class Switchboard {
   unowned let ports: any SwitchboardPorts
   let log: Log
   let counters: ServerCounters
+  let limits: ServerLimits
 
   /// Every session of this reactor, logged in or not.
   private(set) var entries: [UInt64: SessionEntry] = [:]
@@ -21,13 +22,17 @@ final class Switchboard {
   /// Live sessions of all reactors, by user.
   private var directory: [String: Location] = [:]
   private var nextSession: UInt64 = 0
+  var rates: UserRates
+  /// Bytes of messages held for the sessions of this reactor.
+  var heldBytes = 0
+  var refusalLog = LogBudget()
 
   /// - Parameters:
   ///   - reactors: how many there are; this one is number `reactor`.
   ///   - udpPort: told to clients; 0: no UDP.
   init(
     reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, keyLimits: KeyLimits = KeyLimits(),
-    ports: any SwitchboardPorts, log: Log, counters: ServerCounters
+    ports: any SwitchboardPorts, log: Log, counters: ServerCounters, limits: ServerLimits = ServerLimits()
   ) {
     self.reactor = reactor
     self.reactors = reactors
@@ -37,13 +42,20 @@ final class Switchboard {
     self.ports = ports
     self.log = log
     self.counters = counters
+    self.limits = limits
+    rates = UserRates(messagesPerSecond: limits.messagesPerSecond, bytesPerSecond: limits.bytesPerSecond)
   }
+
+  /// What this reactor may hold of all that the server may.
+  var heldShare: Int { limits.heldBytes / reactors }
 
   /// A connection was accepted.
   func begin(now: Instant) -> SessionEntry {
     nextSession += 1
     // Unowned: the ports own this switchboard, and it the session.
-    let session = ServerSession(id: nextSession, owner: self, keyLimits: keyLimits, now: now) { [unowned ports] in
+    let session = ServerSession(
+      id: nextSession, owner: self, limits: limits.session, keyLimits: keyLimits, now: now
+    ) { [unowned ports] in
       ports.random()
     }
     let entry = SessionEntry(session: session)
@@ -91,6 +103,8 @@ final class Switchboard {
   func leave(_ entry: SessionEntry) {
     let session = entry.session
     entries[session.id] = nil
+    heldBytes -= session.pendingBytes
+    if let rate = entry.rate { rates.end(rate) }
     if session.connectionId != 0 { connections[session.connectionId] = nil }
     guard session.epoch != 0, !session.isSendOnly else { return }
     let location = Location(address: SessionAddress(reactor: reactor, session: session.id), epoch: session.epoch)

@@ -25,6 +25,8 @@ struct EndpointRecord: Hashable, Sendable {
 
 /// What the switchboard needs from the world: the store, keys, randomness, the other reactors, and to be flushed.
 protocol SwitchboardPorts: AnyObject {
+  /// Why there is no room for one more login now, nil when there is. Asked before the token is looked at.
+  func refusesLogins() -> Refusal?
   /// What a token says, or why it is no good.
   func claims(of token: String) -> Result<TokenClaims, LoginFailure>
   /// Numbers the session; nil when the store is away. Called back on the reactor, at once or later.

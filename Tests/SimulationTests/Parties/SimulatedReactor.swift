@@ -72,6 +72,8 @@ final class SimulatedReactor: SwitchboardPorts {
 
   // MARK: - SwitchboardPorts
 
+  func refusesLogins() -> Refusal? { nil }
+
   func claims(of token: String) -> Result<TokenClaims, LoginFailure> {
     guard token.hasPrefix("token-of-") else {
       return .failure(LoginFailure(refusal: Refusal(.tokenInvalid, "no token of ours")))

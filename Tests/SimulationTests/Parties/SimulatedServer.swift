@@ -148,6 +148,11 @@ final class SimulatedServer {
 
   /// Everything that peers can make grow is under its limit.
   func checkBounds() {
+    for reactor in reactors {
+      let board: Switchboard = reactor.switchboard
+      let held = board.entries.values.reduce(0) { $0 + $1.session.pendingBytes }
+      if board.heldBytes != held { world.fail("the server counts \(board.heldBytes) bytes held, and holds \(held)") }
+    }
     for place in places.values {
       let channel = place.entry.session.channel
       let session = place.entry.session

@@ -1,0 +1,99 @@
+/// Connections that wait, by where they come from: each source is served in its turn, and when there are too many, who
+/// has more than its share gives way. A flood from a few addresses so keeps out itself.
+struct FairQueue {
+  private struct Line {
+    // BOUND: as many that left as wait, and some.
+    var ids: [UInt64] = []
+    var head = 0
+    var count = 0
+
+    mutating func append(_ id: UInt64, isPresent: (UInt64) -> Bool) {
+      if ids.count > 2 * count + 64 {
+        ids = ids[head...].filter(isPresent)
+        head = 0
+      }
+      ids.append(id)
+      count += 1
+    }
+
+    mutating func popFirst() -> UInt64? {
+      guard head < ids.count else { return nil }
+      head += 1
+      return ids[head - 1]
+    }
+  }
+
+  private var lines: [PeerSource: Line] = [:]
+  private var sources: [UInt64: PeerSource] = [:]
+  // BOUND: as many that left as have a line, and some.
+  private var round: [PeerSource] = []
+  private var roundHead = 0
+
+  var count: Int { sources.count }
+  var isEmpty: Bool { sources.isEmpty }
+  /// Entries in memory, with those that left: for tests.
+  var storedCount: Int { lines.values.reduce(round.count) { $0 + $1.ids.count } }
+
+  /// - Parameter id: rises from one to the next.
+  mutating func append(_ id: UInt64, from source: PeerSource) {
+    if lines[source] == nil { enterRound(source) }
+    sources[id] = source
+    lines[source, default: Line()].append(id) { sources[$0] != nil }
+  }
+
+  mutating func remove(_ id: UInt64) {
+    guard let source = sources.removeValue(forKey: id) else { return }
+    leaveLine(source)
+  }
+
+  /// Takes out the next: of each source the one that waits longest, one source after the other.
+  mutating func popFirst() -> UInt64? {
+    while roundHead < round.count {
+      let source = round[roundHead]
+      roundHead += 1
+      guard let id = popOldest(of: source) else { continue }
+      if lines[source] != nil { enterRound(source) }
+      return id
+    }
+    round = []
+    roundHead = 0
+    return nil
+  }
+
+  /// Takes out the one that gives way to a newcomer: the oldest of its own source if that has more than its share, else
+  /// of another that has.
+  mutating func displace(for source: PeerSource) -> UInt64? {
+    guard !lines.isEmpty else { return nil }
+    let share = sources.count / lines.count
+    if lines[source]?.count ?? 0 > share { return popOldest(of: source) }
+    if let greedy = lines.first(where: { $0.value.count > share }) { return popOldest(of: greedy.key) }
+    // All have the same.
+    guard let oldest = sources.keys.min() else { return nil }
+    remove(oldest)
+    return oldest
+  }
+
+  private mutating func popOldest(of source: PeerSource) -> UInt64? {
+    while let id = lines[source]?.popFirst() {
+      guard sources[id] == source else { continue }
+      sources[id] = nil
+      leaveLine(source)
+      return id
+    }
+    return nil
+  }
+
+  private mutating func leaveLine(_ source: PeerSource) {
+    lines[source]?.count -= 1
+    if lines[source]?.count == 0 { lines[source] = nil }
+  }
+
+  private mutating func enterRound(_ source: PeerSource) {
+    if round.count > 2 * lines.count + 64 {
+      var seen: Set<PeerSource> = []
+      round = round[roundHead...].filter { lines[$0] != nil && seen.insert($0).inserted }
+      roundHead = 0
+    }
+    round.append(source)
+  }
+}

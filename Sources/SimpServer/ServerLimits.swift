@@ -1,0 +1,105 @@
+public import SimpCore
+internal import SimpSupport
+
+/// Every limit of a server in one place: what it bounds, in which unit, and why it stands where it stands. Each has a
+/// flag, a counter, and a typed error for whoever meets it (wire document, section 11).
+public struct ServerLimits: Sendable, Hashable {
+  /// TCP connections in all. Half of what 20 000 descriptors carry: the rest is for files, Redis and the next start.
+  public var connections = 10_000
+  /// TCP connections from one address; of IPv6, from one /64, which is what one subscriber has. An office behind one
+  /// address has fewer.
+  public var connectionsPerAddress = 256
+  /// Whether that holds for this machine's own addresses too: proxies and load testers come from there.
+  public var isLoopbackLimited = false
+  /// Connections that have not logged in, of each reactor: beyond, of the address that has more than its share the one
+  /// that waits longest goes. A flood from a few addresses so keeps out itself.
+  public var waitingConnections = 1024
+  /// TLS handshakes a second; more wait their turn. One costs half a millisecond: this is a quarter of a core.
+  public var handshakesPerSecond = 500
+  /// Logins a second: beyond, they are told when to come back. Ten thousand clients of a restarted server are back in
+  /// 20 s.
+  public var loginsPerSecond = 500
+  /// How late the loop may come before new logins are refused for those inside. A person notices a quarter of a second.
+  public var loopLag = Interval.milliseconds(250)
+  /// Messages a second of one user on one reactor, both channels together; 0: any number. Far more than people write,
+  /// and a tenth of what a core relays.
+  public var messagesPerSecond = 10_000
+  /// Bytes of messages a second, likewise.
+  public var bytesPerSecond = 16 << 20
+  /// Bytes of messages held in memory for all recipients of a server together. A small machine has that much.
+  public var heldBytes = 256 << 20
+  /// Bytes that a client may leave unread on its TCP connection. Receipts of a full window take a hundredth of it.
+  public var unsentBytes = 1 << 20
+  /// Of each session: time to log in, windows, pending messages, size of a message.
+  public var session = SessionLimits()
+
+  /// What `connections` is exceeded by to tell those who come that it is full; then connections are closed at once.
+  static let toldConnections = 64
+  /// The same of `connectionsPerAddress`.
+  static let toldPerAddress = 4
+
+  public init() {}
+
+  static let flags: [Flag] = {
+    let standard = ServerLimits()
+    func flag(_ name: String, _ unit: String, _ value: Int?, _ help: String) -> Flag {
+      Flag(name, placeholder: unit, default: value.map { "\($0)" }, isSetting: true, help: help)
+    }
+    return [
+      flag("connections", "COUNT", standard.connections, "TCP connections in all"),
+      flag(
+        "connections-per-address", "COUNT", nil,
+        "TCP connections from one address or IPv6 /64 (\(standard.connectionsPerAddress); loopback: only if given)"),
+      flag(
+        "connections-waiting", "COUNT", standard.waitingConnections, "connections of a reactor that have not logged in"),
+      flag("handshakes-per-second", "COUNT", standard.handshakesPerSecond, "TLS handshakes; more wait"),
+      flag("logins-per-second", "COUNT", standard.loginsPerSecond, "logins; more are told when to come back"),
+      Flag(
+        "login-time", placeholder: "TIME", default: "10s", isSetting: true,
+        help: "from accept to login, TLS included"),
+      Flag(
+        "overload-lag", placeholder: "TIME", default: "250ms", isSetting: true,
+        help: "lateness of the loop from which on logins are refused"),
+      flag("messages-per-second", "COUNT", standard.messagesPerSecond, "messages of one user; 0: any number"),
+      flag("bytes-per-second", "BYTES", standard.bytesPerSecond, "bytes of messages of one user; 0: any number"),
+      flag("window-messages", "COUNT", standard.session.windowMessages, "unfinished messages a client may send"),
+      flag("window-bytes", "BYTES", standard.session.windowBytes, "bytes of them"),
+      flag("pending-messages", "COUNT", standard.session.pendingMessages, "unfinished messages held for one client"),
+      flag("pending-bytes", "BYTES", standard.session.pendingBytes, "bytes of them"),
+      flag("held-bytes", "BYTES", standard.heldBytes, "bytes of messages held for all clients together"),
+      flag("unsent-bytes", "BYTES", standard.unsentBytes, "bytes a client may leave unread on TCP"),
+      flag("message-bytes", "BYTES", standard.session.messageBytes, "payload of one message"),
+    ]
+  }()
+
+  init(_ settings: Settings) throws(UsageError) {
+    func read(_ name: String, _ range: ClosedRange<Int>, into value: inout Int) throws(UsageError) {
+      if let given = try settings.integer(name, in: range) { value = given }
+    }
+    try read("connections", 1...1_000_000, into: &connections)
+    isLoopbackLimited = settings.string("connections-per-address") != nil
+    try read("connections-per-address", 1...1_000_000, into: &connectionsPerAddress)
+    try read("connections-waiting", 1...1_000_000, into: &waitingConnections)
+    try read("handshakes-per-second", 1...1_000_000, into: &handshakesPerSecond)
+    try read("logins-per-second", 1...1_000_000, into: &loginsPerSecond)
+    try read("messages-per-second", 0...1_000_000_000, into: &messagesPerSecond)
+    try read("bytes-per-second", 0...1 << 40, into: &bytesPerSecond)
+    try read("held-bytes", WireLimits.maximumPacketBytes...1 << 40, into: &heldBytes)
+    try read("unsent-bytes", WireLimits.maximumPacketBytes...1 << 30, into: &unsentBytes)
+    // The wire's own limits are the upper ends: a client may not count on more.
+    try read("window-messages", 1...WireLimits.windowMessages, into: &session.windowMessages)
+    try read("window-bytes", WireLimits.maximumPacketBytes...WireLimits.windowBytes, into: &session.windowBytes)
+    try read("pending-messages", 1...WireLimits.windowMessages, into: &session.pendingMessages)
+    try read("pending-bytes", WireLimits.maximumPacketBytes...WireLimits.windowBytes, into: &session.pendingBytes)
+    try read("message-bytes", 1...WireLimits.maximumMessagePayloadBytes, into: &session.messageBytes)
+    session.loginTime = try Self.interval(settings, "login-time", .milliseconds(100) ... .seconds(600))
+    loopLag = try Self.interval(settings, "overload-lag", .milliseconds(1) ... .seconds(60))
+  }
+
+  private static func interval(
+    _ settings: Settings, _ name: String, _ range: ClosedRange<Duration>
+  ) throws(UsageError) -> Interval {
+    let (seconds, attoseconds) = (try settings.duration(name, in: range) ?? range.upperBound).components
+    return .seconds(seconds) + Interval(nanoseconds: attoseconds / 1_000_000_000)
+  }
+}
