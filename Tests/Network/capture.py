@@ -13,11 +13,12 @@ def packets(path):
     data = path.read_bytes()
     order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     link = struct.unpack(order + "I", data[20:24])[0]
-    assert link in (12, 101), f"unexpected link type {link}"
+    assert link in (1, 12, 101), f"unexpected link type {link}"
+    ethernet = 14 if link == 1 else 0
     offset = 24
     while offset + 16 <= len(data):
         length = struct.unpack(order + "I", data[offset + 8:offset + 12])[0]
-        packet = data[offset + 16:offset + 16 + length]
+        packet = data[offset + 16 + ethernet:offset + 16 + length]
         offset += 16 + length
         if len(packet) < 20 or packet[0] >> 4 != 4:
             continue

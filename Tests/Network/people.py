@@ -19,8 +19,8 @@ PORT = 7467
 class Server:
     """In clear text, so that a capture can be read, unless `tls`."""
 
-    def __init__(self, link, *flags, tls=False):
-        self.link, self.tls = link, tls
+    def __init__(self, link, *flags, tls=False, listen=SERVER):
+        self.link, self.tls, self.listen = link, tls, listen
         self.flags = flags if tls else ("--tls", "off", "--insecure", *flags)
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="simp-net-"))
         self.log = open(self.state / "server.log", "w+")
@@ -33,7 +33,7 @@ class Server:
     def start(self):
         self.process = self.link.popen(
             self.link.server,
-            [BIN / "simp-server", "--listen", SERVER, "--port", PORT, "--udp-port", PORT + 1,
+            [BIN / "simp-server", "--listen", self.listen, "--port", PORT, "--udp-port", PORT + 1,
              "--state", self.state / "s", *self.flags],
             stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
