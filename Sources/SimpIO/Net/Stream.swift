@@ -73,6 +73,9 @@ public final class Stream {
 
   public var isClosed: Bool { state == .closed }
 
+  /// Whether the pipe is set up: before, the peer could read nothing that is written.
+  public var isOpen: Bool { state == .open }
+
   /// What TLS agreed on; nil without TLS, or before the handshake is done.
   public var agreement: TLSPipe.Agreement? { (pipe as? TLSPipe)?.agreement }
 

@@ -4,8 +4,9 @@ public import SimpCore
 
 /// A TCP port that takes connections. On its loop's thread only.
 public final class StreamListener {
-  /// BOUND: connections taken in one turn, so that a flood of them does not keep the others waiting.
-  private static let acceptsPerTurn = 64
+  /// BOUND: connections taken in one turn, so that a flood of them does not keep the others waiting: half a millisecond
+  /// with all that a TLS connection needs. The rest waits in the kernel's backlog, a turn at a time.
+  private static let acceptsPerTurn = 8
   /// How long the port rests when descriptors have run out; connections wait in the kernel's backlog meanwhile.
   private static let rest = Interval.milliseconds(100)
 

@@ -27,9 +27,8 @@ final class Admission: Sendable {
     self.limits = limits
     state = Locked(
       State(
-        // A burst of handshakes keeps a loop busy for 20 ms at most.
-        handshakes: TokenBucket(
-          perSecond: limits.handshakesPerSecond, burst: min(limits.handshakesPerSecond, 40)),
+        // A burst of handshakes keeps a loop busy for 4 ms at most.
+        handshakes: TokenBucket(perSecond: limits.handshakesPerSecond, burst: min(limits.handshakesPerSecond, 8)),
         logins: TokenBucket(perSecond: limits.loginsPerSecond, burst: 2 * limits.loginsPerSecond)))
   }
 

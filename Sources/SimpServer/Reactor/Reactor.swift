@@ -330,6 +330,8 @@ extension Reactor: SwitchboardPorts {
     waiting.remove(id)
     parked.remove(id)
     guard let stream = streams.removeValue(forKey: id) else { return }
+    // Nothing can be said inside a handshake; waiting for the peer would only keep the descriptor.
+    guard stream.isOpen else { return stream.close() }
     let bytes = entry.session.takeStream()
     if !bytes.isEmpty { stream.write(bytes) }
     streamsClosing += 1
