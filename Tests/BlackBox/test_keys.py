@@ -1,7 +1,9 @@
 """Keys of datagrams that change while people talk."""
 
 import random
+import re
 import tempfile
+import time
 
 import pytest
 
@@ -131,3 +133,47 @@ def test_a_change_that_was_not_confirmed_is_not_followed(quick_server, names):
         client.wait(lambda: 78 in client.pongs)
         proofs = [each.decoded().data for each in answers if each.command == wire.PATH_RESPONSE]
         assert proofs and 77 not in proofs
+
+
+def found_in_memory(pid, needles):
+    """The names of those byte strings that lie anywhere in what a process may write to."""
+    found = set()
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            begin, end, rights = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line).groups()
+            if not rights.startswith("rw"):
+                continue
+            try:
+                memory.seek(int(begin, 16))
+                data = memory.read(int(end, 16) - int(begin, 16))
+            except OSError:
+                continue  # given back meanwhile, or never filled
+            found |= {name for name, needle in needles.items() if needle in data}
+    return found
+
+
+def test_no_key_is_left_when_a_session_has_ended(own_server, names):
+    """Login secret, keys and IVs of both phases and directions are looked for in the server's memory."""
+    pid = own_server.program.process.pid
+    needles = {}
+    with Clients(own_server) as clients:
+        everybody = [clients.online(user) for user in names(*["alice"] * 8)]
+        for index, each in enumerate(everybody):
+            needles[f"{index} secret"] = each.session.udp_secret
+            for way in ("c2s", "s2c"):
+                now = wire.Direction(each.session.udp_secret, each.session.cipher, way)
+                for phase in (now, now.next()):
+                    name = f"{index} {way} {phase.number}"
+                    needles |= {f"{name} key": phase.key, f"{name} iv": phase.iv}
+                needles[f"{index} {way} next"] = now.next().secret
+        # What must be there while they talk: the search can find.
+        alive = found_in_memory(pid, needles)
+        assert {f"{index} c2s 0 iv" for index in range(8)} | {f"{index} s2c next" for index in range(8)} <= alive
+        for each in everybody:
+            each.logout()
+    lines = own_server.program.err
+    own_server.program.wait_for(lambda: sum("session ended" in line for line in list(lines)) >= 8)
+    end = time.monotonic() + 20
+    while left := found_in_memory(pid, needles):
+        assert time.monotonic() < end, f"left in memory: {sorted(left)}"
+        time.sleep(0.2)  # the end of the turn that ended the last session

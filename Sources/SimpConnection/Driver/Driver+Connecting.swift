@@ -144,8 +144,10 @@ extension Driver {
 
   /// The login succeeded: makes the keys, and begins with UDP.
   func startUDP(_ reply: LoginReply, now: Instant) {
+    var secret = session?.takeUDPSecret() ?? []
+    defer { secret.wipe() }
     guard configuration.usesUDP, let session, let stream, reply.udpPort > 0, reply.udpPort <= 65535,
-      reply.udpSecret.count == 32, AEADProtection.isKnown(reply.cipher)
+      secret.count == 32, AEADProtection.isKnown(reply.cipher)
     else { return }
     var address = stream.remoteAddress
     address.port = UInt16(reply.udpPort)
@@ -156,7 +158,7 @@ extension Driver {
         markDirty()
       }
       self.socket = socket
-      let protection = AEADProtection(secret: reply.udpSecret, cipher: reply.cipher, isServer: false)
+      let protection = AEADProtection(secret: secret, cipher: reply.cipher, isServer: false)
       session.startUDP(protection, server: address, seed: RandomBytes.uint64(), now: now)
     } catch {
       // No socket to be had: TCP carries everything.

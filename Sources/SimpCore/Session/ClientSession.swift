@@ -1,6 +1,7 @@
 /// What a client learns from its session.
 public enum ClientEvent: Sendable {
-  /// The login succeeded. The driver makes the datagram keys from it and calls `startUDP`.
+  /// The login succeeded. The driver makes the datagram keys from `takeUDPSecret` (the reply here is without it) and
+  /// calls `startUDP`.
   case loggedIn(LoginReply)
   /// The login failed, or the server ended the session. The connection is over.
   case ended(Refusal)
@@ -34,6 +35,7 @@ public final class ClientSession {
   private(set) var state = State.loggingIn
   private var events: [ClientEvent] = []
   private(set) var reply: LoginReply?
+  private var udpSecret: [UInt8] = []
   private let loginDeadline: Instant
   private let isSendOnly: Bool
 
@@ -105,6 +107,12 @@ public final class ClientSession {
     _ = channel.receive(datagram: &datagram, now: now) { (header, payload) throws(WireError) -> Bool in
       try self.handle(header, payload, .udp, now: now)
     }
+  }
+
+  /// What the datagram keys come from, once: the session keeps nothing of it, and the caller wipes it.
+  public func takeUDPSecret() -> [UInt8] {
+    defer { udpSecret = [] }
+    return udpSecret
   }
 
   /// The keys are made: UDP begins with a challenge, which the next `flush` sends.
@@ -283,7 +291,9 @@ public final class ClientSession {
     if header.command == .ended { return end(try Refusal(reading: payload)) }
     guard header.command == .login, header.flags.contains(.response) else { throw .malformed }
     if header.flags.contains(.error) { return end(try Refusal(reading: payload)) }
-    let reply = try LoginReply(reading: payload)
+    var reply = try LoginReply(reading: payload)
+    udpSecret = reply.udpSecret
+    reply.udpSecret = []
     self.reply = reply
     channel.windowMessages = min(max(Int(reply.windowMessages), 1), WireLimits.windowMessages)
     state = .active

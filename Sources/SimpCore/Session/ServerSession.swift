@@ -100,6 +100,8 @@ public final class ServerSession {
     roomBytes = limits.pendingBytes
     setRoom(messages: login.receiveMessages, bytes: login.receiveBytes)
     channel.assembler.limit = WireLimits.maximumPacketBytes
+    // So that the secret in it lies in one place: an array that grows leaves a copy behind.
+    channel.stream.reserveCapacity(channel.stream.count + WireLimits.maximumPacketBytesBeforeLogin)
     channel.writeStream(.login, flags: .response, sequence: loginSequence, payload: reply.append)
     if let protection { channel.startProbing(protection, connectionId: reply.connectionId, seed: random(), now: now) }
   }

@@ -74,6 +74,8 @@ extension LoginReply {
     connectionId = unsafe reply.connection_id
     udpPort = unsafe reply.udp_port
     udpSecret = unsafe Array(UnsafeBufferPointer(start: reply.udp_secret.data, count: reply.udp_secret.len))
+    // SAFETY: within the message; it is freed with what it holds, and this of it should not stay behind.
+    for index in 0..<Int(unsafe reply.udp_secret.len) { unsafe reply.udp_secret.data[index] = 0 }
     cipher = unsafe reply.cipher
     sessionEpoch = unsafe reply.session_epoch
     serverTime = unsafe reply.server_time

@@ -26,11 +26,4 @@ enum HKDF {
       }
     }
   }
-
-  /// Overwrites the bytes before they are given back to the allocator. Meant for arrays that were never copied.
-  static func wipe(_ bytes: inout [UInt8]) {
-    // SAFETY: within the array's own storage.
-    unsafe bytes.withUnsafeMutableBytes { buffer in unsafe simp_wipe(buffer.baseAddress, buffer.count) }
-    bytes = []
-  }
 }

@@ -107,7 +107,8 @@ public final class Stream {
     do throws(PipeError) {
       if let pipe, pipe.isReady, !plainOut.isEmpty {
         try pipe.send(plainOut.span, wire: &output.bytes)
-        plainOut.removeAll(keepingCapacity: plainOut.capacity <= 16 * 1024)
+        // A login reply has keys in it.
+        plainOut.wipe(keepingCapacity: plainOut.capacity <= 16 * 1024)
       }
     } catch {
       return fail(IOError(error, operation: "send to", with: remoteAddress))
@@ -289,7 +290,7 @@ public final class Stream {
     dropHandlers()
     self.onClosed = onClosed
     // What a pipe could not take before its greeting is over is given up: the peer cannot read it.
-    if state == .greeting { plainOut = [] }
+    if state == .greeting { plainOut.wipe() }
     state = .closing
     timer?.close()
     timer = loop.makeTimer { [unowned self] in finishClosing() }
@@ -328,7 +329,7 @@ public final class Stream {
     completion = nil
     onClosed = nil
     dropHandlers()
-    plainOut = []
+    plainOut.wipe()
     greeting = []
     output.bytes = []
     onGone?()
@@ -347,7 +348,7 @@ public final class Stream {
   private func fail(_ error: IOError) {
     guard failure == nil else { return }
     failure = error
-    plainOut = []
+    plainOut.wipe()
     output.clear()
     isBlocked = false
     markDirty()

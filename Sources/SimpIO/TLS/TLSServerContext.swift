@@ -44,7 +44,7 @@ public final class TLSServerContext: Sendable {
   ) throws(TLSConfigurationError) -> State {
     let certificates = try PEMFile.read(certificatePath)
     var key = try PEMFile.read(keyPath, isSecret: true)
-    defer { HKDF.wipe(&key) }
+    defer { key.wipe() }
     var outcome: Int32 = 0
     // SAFETY: everything is read, and `outcome` written, during the call only.
     let made = unsafe simp_tls_server_context(

@@ -221,8 +221,7 @@ final class Reactor: @unchecked Sendable {
     let now = loop.now
     let room = max(0, Self.streamRoom - stream.pendingBytes)
     session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
-    let bytes = session.takeStream()
-    if !bytes.isEmpty { stream.write(bytes) }
+    write(session, to: stream)
     if entry.isWaiting, session.isActive {
       entry.isWaiting = false
       waiting.remove(session.id)
@@ -239,6 +238,14 @@ final class Reactor: @unchecked Sendable {
       entry.scheduled = deadline
       deadlines.insert(session.id, at: deadline)
     }
+  }
+
+  private func write(_ session: ServerSession, to stream: Stream) {
+    var bytes = session.takeStream()
+    guard !bytes.isEmpty else { return }
+    stream.write(bytes)
+    // The login reply has keys in it.
+    bytes.wipe()
   }
 
   private func armTimer() {
@@ -319,6 +326,7 @@ extension Reactor: SwitchboardPorts {
     AEADProtection(secret: secret, cipher: cipher, isServer: true)
   }
 
+  func wipe(_ secret: inout [UInt8]) { secret.wipe() }
   func isKnown(cipher: UInt32) -> Bool { AEADProtection.isKnown(cipher) }
   func randomBytes(_ count: Int) -> [UInt8] { RandomBytes.bytes(count) }
   func random() -> UInt64 { RandomBytes.uint64() }
@@ -332,8 +340,7 @@ extension Reactor: SwitchboardPorts {
     guard let stream = streams.removeValue(forKey: id) else { return }
     // Nothing can be said inside a handshake; waiting for the peer would only keep the descriptor.
     guard stream.isOpen else { return stream.close() }
-    let bytes = entry.session.takeStream()
-    if !bytes.isEmpty { stream.write(bytes) }
+    write(entry.session, to: stream)
     streamsClosing += 1
     stream.closeAfterFlush(deadline: .seconds(2)) { [unowned self] in self.streamsClosing -= 1 }
   }

@@ -50,6 +50,7 @@ extension Switchboard: ServerSessionOwner {
     entry.since = reply.serverTime
     entry.rate = rates.begin(user, now: ports.now)
     entry.session.accept(reply, login: login, protection: protection, now: ports.now)
+    ports.wipe(&reply.udpSecret)
     counters.logins.add()
     log.info(
       "login",

@@ -36,6 +36,8 @@ protocol SwitchboardPorts: AnyObject {
   func writeEndpoint(_ record: EndpointRecord)
   func removeEndpoint(_ record: EndpointRecord)
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection
+  /// Overwrites a secret that was used, and empties it.
+  func wipe(_ secret: inout [UInt8])
   func isKnown(cipher: UInt32) -> Bool
   func randomBytes(_ count: Int) -> [UInt8]
   func random() -> UInt64

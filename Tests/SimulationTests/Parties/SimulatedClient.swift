@@ -187,7 +187,7 @@ final class SimulatedClient {
         attempt = 0
         sessions += 1
         if reply.udpPort != 0 {
-          let protection = world.protection(secret: reply.udpSecret, isServer: false)
+          let protection = world.protection(secret: session.takeUDPSecret(), isServer: false)
           session.startUDP(
             protection, server: .v4(10, 9, 9, 9, port: UInt16(reply.udpPort)), seed: random.next(), now: world.now)
         }

@@ -104,6 +104,7 @@ final class SimulatedReactor: SwitchboardPorts {
     world.protection(secret: secret, isServer: true)
   }
 
+  func wipe(_ secret: inout [UInt8]) { secret = [] }
   func isKnown(cipher: UInt32) -> Bool { cipher == 1 }
   func randomBytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: source.next()) } }
   func random() -> UInt64 { source.next() }
