@@ -131,9 +131,9 @@ import Testing
     let good = rig.take(\.client)
     var bad = good[0]
     bad[bad.count - 1] ^= 1
-    for _ in 0..<100_000 { rig.deliver(bad, to: \.server, isProven: false) }
+    for _ in 0..<20_000 { rig.deliver(bad, to: \.server, isProven: false) }
     #expect(rig.server.protection.tried == 1000)
-    #expect(rig.server.channel.counters.datagramsUntried == 99_000)
+    #expect(rig.server.channel.counters.datagramsUntried == 19_000)
     #expect(!rig.deliver(good[0], to: \.server, isProven: false))
     #expect(rig.deliver(good[0], to: \.server, isProven: true))
     rig.pass(.milliseconds(10))
