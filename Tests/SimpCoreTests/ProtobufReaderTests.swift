@@ -34,6 +34,8 @@ import Testing
       [0x08] + [UInt8](repeating: 0x80, count: 10) + [0x01],  // 11 bytes
       [0x08] + [UInt8](repeating: 0xFF, count: 9) + [0x02],  // more than 64 bits
       [0x80, 0x80, 0x80, 0x80, 0x10, 0x01],  // field number 2^29
+      [0x88, 0x80, 0x80, 0x80, 0x80, 0x00, 0x01],  // a tag of 6 bytes
+      [0x0A, 0x81, 0x80, 0x80, 0x80, 0x80, 0x00, 9],  // a length of 6 bytes
     ]
     for bytes in corpus { #expect(throws: WireError.malformed, "\(bytes)") { try fields(bytes) } }
   }

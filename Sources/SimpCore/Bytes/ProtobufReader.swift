@@ -29,10 +29,11 @@ struct ProtobufReader: ~Escapable {
 
   /// The next field, nil at the end.
   ///
-  /// - Throws: `malformed` for truncated fields, groups, field number 0 and varints over 10 bytes.
+  /// - Throws: `malformed` for truncated fields, groups, field number 0, varints over 10 bytes, and tags and lengths over
+  ///   5: other readers refuse those, and a server must not relay what they cannot read.
   mutating func next() throws(WireError) -> ProtobufField? {
     if offset == bytes.count { return nil }
-    let tag = try varint()
+    let tag = try shortVarint()
     guard tag >> 3 > 0, tag >> 3 < 1 << 29, let kind = ProtobufField.Kind(rawValue: UInt8(tag & 7)) else {
       throw .malformed
     }
@@ -45,7 +46,7 @@ struct ProtobufReader: ~Escapable {
     case .fixed32:
       field.value = try fixed(4)
     case .bytes:
-      let count = try varint()
+      let count = try shortVarint()
       guard count <= UInt64(bytes.count - offset) else { throw .malformed }
       field.range = offset..<offset + Int(count)
       offset += Int(count)
@@ -67,6 +68,13 @@ struct ProtobufReader: ~Escapable {
       if shift > 63 { throw .malformed }
     }
     throw .malformed
+  }
+
+  private mutating func shortVarint() throws(WireError) -> UInt64 {
+    let start = offset
+    let value = try varint()
+    guard offset - start <= 5 else { throw .malformed }
+    return value
   }
 
   private mutating func fixed(_ count: Int) throws(WireError) -> UInt64 {
