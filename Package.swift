@@ -72,6 +72,10 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport"],
       swiftSettings: strict),
+    .testTarget(
+      name: "FuzzReplayTests",
+      dependencies: ["SimpCore", "SimpIO", "SimpToken", "CSimpMessages", "CProtobufC", "COpenSSL"],
+      path: "Tests/Fuzz/Replay", swiftSettings: strict),
     .target(name: "ProgramRig", dependencies: ["SimpIO"], path: "Tests/ProgramRig", swiftSettings: strict),
     .testTarget(
       name: "SimpToolTests",

@@ -1,0 +1,102 @@
+@testable import SimpCore
+
+/// A client's session and a server that sends what it likes on both channels: the application sees each message once
+/// and in order, its own messages finish once, and what leaves is by the rules.
+enum ClientTarget {
+  static let target = FuzzTarget(name: "client", maximumBytes: 256, seeds: { seeds }, run: run)
+
+  private static let commands: [Command] = [
+    .login, .logout, .ping, .ended, .pathChallenge, .pathResponse, .pathUp, .probeRequest, .message, .receipt,
+  ]
+
+  private static func run(_ input: [UInt8]) throws {
+    var script = InputReader(input)
+    let rig = ClientRig()
+    var nextNumber: UInt64 = 0
+    var phase: UInt8 = 0
+    if script.byte() & 1 == 0 { try rig.receive(stream: loginReply(&script)) }
+
+    while !script.isAtEnd {
+      let kind = script.byte()
+      switch kind {
+      case 0..<70:
+        try rig.receive(stream: packet(&script, rig))
+      case 70..<80:
+        try rig.receive(stream: script.bytes(Int(script.byte())))
+      case 80..<160:
+        let number = kind & 15 == 15 ? script.number() : nextNumber
+        nextNumber = max(nextNumber, number &+ 1)
+        if kind & 15 == 14 { phase &+= 1 }
+        var datagram: [UInt8] = []
+        let header = DatagramHeader(
+          connectionId: ServerRig.connectionId, packetNumber: number, isOddPhase: phase & 1 == 1)
+        header.append(to: &datagram)
+        datagram += packet(&script, rig)
+        if kind & 16 != 0 { datagram += packet(&script, rig) }
+        datagram += OpenProtection.tag(isServer: true, phase: phase)
+        try rig.receive(datagram: datagram)
+      case 160..<165:
+        try rig.receive(datagram: script.bytes(Int(script.byte())))
+      case 165..<190:
+        try rig.send(to: kind & 1 == 0 ? "bob" : "carol", bytes: kind & 6 == 6 ? 2000 : 5)
+      case 190..<205:
+        try rig.take()
+      case 205..<210:
+        try rig.reconnect()
+        if script.byte() & 1 == 0 { try rig.receive(stream: loginReply(&script)) }
+        (nextNumber, phase) = (0, 0)
+      default:
+        rig.now = rig.now + .milliseconds(Int64(script.byte()) * Int64(1 << (kind & 7)))
+        try rig.flush()
+      }
+    }
+  }
+
+  private static func loginReply(_ script: inout InputReader) -> [UInt8] {
+    var reply = LoginReply()
+    reply.user = "alice"
+    reply.deviceNumber = 3
+    reply.connectionId = ServerRig.connectionId
+    reply.udpPort = 7468
+    reply.udpSecret = [UInt8](repeating: 7, count: 32)
+    reply.cipher = 1
+    let form = script.byte()
+    if form & 3 == 3 { reply.deviceNumber = UInt32(truncatingIfNeeded: script.number()) }
+    if form & 12 == 12 { reply.maximumPacketBytes = UInt32(truncatingIfNeeded: script.number()) }
+    if form & 48 == 48 { reply.idleTimeoutMilliseconds = UInt32(truncatingIfNeeded: script.number()) }
+    if form & 192 == 192 { reply.tcpKeepAliveMilliseconds = UInt32(truncatingIfNeeded: script.number()) }
+    var payload: [UInt8] = []
+    reply.append(to: &payload)
+    return Packets.packet(.login, flags: .response, sequence: 1, payload)
+  }
+
+  private static func packet(_ script: inout InputReader, _ rig: ClientRig) -> [UInt8] {
+    let form = script.byte()
+    switch form {
+    case 0..<100:
+      let order = 1 + script.number() % (1 << 40 - 1)
+      let floor = form & 4 == 0 ? max(1, order - min(order, UInt64(form >> 3))) : script.number()
+      let sent = Packets.message(order: order, floor: floor, device: 1 + UInt64(form & 3), to: "alice")
+      let payload = Array(sent.dropFirst(WireLimits.headerBytes))
+      return EncodedMessage(relaying: payload.span, from: form & 8 == 0 ? "bob" : "carol", serverTime: 1).bytes
+    case 100..<160:
+      return Packets.receipt(ServerTarget.receipt(&script))
+    case 160..<180:
+      let token = form & 1 == 0 ? rig.challenge ?? 1 : script.number()
+      return Packets.packet(.pathResponse, ServerTarget.token(token))
+    default:
+      let flags = PacketHeader.Flags(rawValue: UInt16(form & 7))
+      let command = commands[Int(script.choice(10))]
+      return Packets.packet(command, flags: flags, script.bytes(Int(script.choice(64))))
+    }
+  }
+
+  private static var seeds: [[UInt8]] {
+    [
+      [0, 0, 165, 166, 220, 1, 80, 160, 220, 1, 0, 100, 64, 1, 1, 220, 100, 0, 0, 1, 190, 220, 200],
+      [0, 0, 80, 160, 220, 1, 80, 0, 2, 80, 0, 1, 80, 8, 5, 190, 191, 255, 255, 205, 0, 0, 0, 0, 3],
+      [1, 0, 200, 3, 1, 1, 1, 220, 255, 205, 0, 0, 165, 220, 5, 0, 104, 0, 1, 220, 5],
+      [0, 0, 165, 80, 160, 220, 1, 80, 100, 1, 2, 0, 116, 32, 1, 0, 220, 50, 227, 255, 227, 255, 227, 255],
+    ]
+  }
+}
