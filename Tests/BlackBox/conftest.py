@@ -9,6 +9,10 @@ from simpserver import BIN, HOST, Clients, Program, Server
 _numbers = itertools.count(1)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--breaks", type=int, default=200, help="how many things test_breaks.py breaks for each seed")
+
+
 @pytest.fixture(scope="session")
 def server():
     """One server for all tests that leave it running; each test takes users of its own."""
