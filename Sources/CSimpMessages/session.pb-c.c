@@ -142,6 +142,276 @@ void   simp__login_reply__free_unpacked
   assert(message->base.descriptor == &simp__login_reply__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   simp__renew__init
+                     (Simp__Renew         *message)
+{
+  static const Simp__Renew init_value = SIMP__RENEW__INIT;
+  *message = init_value;
+}
+size_t simp__renew__get_packed_size
+                     (const Simp__Renew *message)
+{
+  assert(message->base.descriptor == &simp__renew__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__renew__pack
+                     (const Simp__Renew *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__renew__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__renew__pack_to_buffer
+                     (const Simp__Renew *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__renew__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__Renew *
+       simp__renew__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__Renew *)
+     protobuf_c_message_unpack (&simp__renew__descriptor,
+                                allocator, len, data);
+}
+void   simp__renew__free_unpacked
+                     (Simp__Renew *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__renew__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   simp__renew_reply__init
+                     (Simp__RenewReply         *message)
+{
+  static const Simp__RenewReply init_value = SIMP__RENEW_REPLY__INIT;
+  *message = init_value;
+}
+size_t simp__renew_reply__get_packed_size
+                     (const Simp__RenewReply *message)
+{
+  assert(message->base.descriptor == &simp__renew_reply__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__renew_reply__pack
+                     (const Simp__RenewReply *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__renew_reply__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__renew_reply__pack_to_buffer
+                     (const Simp__RenewReply *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__renew_reply__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__RenewReply *
+       simp__renew_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__RenewReply *)
+     protobuf_c_message_unpack (&simp__renew_reply__descriptor,
+                                allocator, len, data);
+}
+void   simp__renew_reply__free_unpacked
+                     (Simp__RenewReply *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__renew_reply__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   simp__kick__init
+                     (Simp__Kick         *message)
+{
+  static const Simp__Kick init_value = SIMP__KICK__INIT;
+  *message = init_value;
+}
+size_t simp__kick__get_packed_size
+                     (const Simp__Kick *message)
+{
+  assert(message->base.descriptor == &simp__kick__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__kick__pack
+                     (const Simp__Kick *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__kick__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__kick__pack_to_buffer
+                     (const Simp__Kick *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__kick__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__Kick *
+       simp__kick__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__Kick *)
+     protobuf_c_message_unpack (&simp__kick__descriptor,
+                                allocator, len, data);
+}
+void   simp__kick__free_unpacked
+                     (Simp__Kick *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__kick__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   simp__kick_reply__init
+                     (Simp__KickReply         *message)
+{
+  static const Simp__KickReply init_value = SIMP__KICK_REPLY__INIT;
+  *message = init_value;
+}
+size_t simp__kick_reply__get_packed_size
+                     (const Simp__KickReply *message)
+{
+  assert(message->base.descriptor == &simp__kick_reply__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__kick_reply__pack
+                     (const Simp__KickReply *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__kick_reply__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__kick_reply__pack_to_buffer
+                     (const Simp__KickReply *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__kick_reply__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__KickReply *
+       simp__kick_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__KickReply *)
+     protobuf_c_message_unpack (&simp__kick_reply__descriptor,
+                                allocator, len, data);
+}
+void   simp__kick_reply__free_unpacked
+                     (Simp__KickReply *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__kick_reply__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   simp__counters__init
+                     (Simp__Counters         *message)
+{
+  static const Simp__Counters init_value = SIMP__COUNTERS__INIT;
+  *message = init_value;
+}
+size_t simp__counters__get_packed_size
+                     (const Simp__Counters *message)
+{
+  assert(message->base.descriptor == &simp__counters__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__counters__pack
+                     (const Simp__Counters *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__counters__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__counters__pack_to_buffer
+                     (const Simp__Counters *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__counters__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__Counters *
+       simp__counters__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__Counters *)
+     protobuf_c_message_unpack (&simp__counters__descriptor,
+                                allocator, len, data);
+}
+void   simp__counters__free_unpacked
+                     (Simp__Counters *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__counters__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   simp__counter__init
+                     (Simp__Counter         *message)
+{
+  static const Simp__Counter init_value = SIMP__COUNTER__INIT;
+  *message = init_value;
+}
+size_t simp__counter__get_packed_size
+                     (const Simp__Counter *message)
+{
+  assert(message->base.descriptor == &simp__counter__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t simp__counter__pack
+                     (const Simp__Counter *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &simp__counter__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t simp__counter__pack_to_buffer
+                     (const Simp__Counter *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &simp__counter__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Simp__Counter *
+       simp__counter__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Simp__Counter *)
+     protobuf_c_message_unpack (&simp__counter__descriptor,
+                                allocator, len, data);
+}
+void   simp__counter__free_unpacked
+                     (Simp__Counter *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &simp__counter__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   simp__ping__init
                      (Simp__Ping         *message)
 {
@@ -599,7 +869,7 @@ const ProtobufCMessageDescriptor simp__login__descriptor =
   (ProtobufCMessageInit) simp__login__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor simp__login_reply__field_descriptors[19] =
+static const ProtobufCFieldDescriptor simp__login_reply__field_descriptors[20] =
 {
   {
     "protocol",
@@ -829,6 +1099,18 @@ static const ProtobufCFieldDescriptor simp__login_reply__field_descriptors[19] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "token_expires",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Simp__LoginReply, token_expires),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned simp__login_reply__field_indices_by_name[] = {
   7,   /* field[7] = cipher */
@@ -844,6 +1126,7 @@ static const unsigned simp__login_reply__field_indices_by_name[] = {
   9,   /* field[9] = server_time */
   8,   /* field[8] = session_epoch */
   17,   /* field[17] = tcp_keepalive_ms */
+  19,   /* field[19] = token_expires */
   16,   /* field[16] = udp_keepalive_ms */
   5,   /* field[5] = udp_port */
   6,   /* field[6] = udp_secret */
@@ -854,7 +1137,7 @@ static const unsigned simp__login_reply__field_indices_by_name[] = {
 static const ProtobufCIntRange simp__login_reply__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 19 }
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor simp__login_reply__descriptor =
 {
@@ -864,11 +1147,291 @@ const ProtobufCMessageDescriptor simp__login_reply__descriptor =
   "Simp__LoginReply",
   "simp",
   sizeof(Simp__LoginReply),
-  19,
+  20,
   simp__login_reply__field_descriptors,
   simp__login_reply__field_indices_by_name,
   1,  simp__login_reply__number_ranges,
   (ProtobufCMessageInit) simp__login_reply__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__renew__field_descriptors[1] =
+{
+  {
+    "token",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Renew, token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__renew__field_indices_by_name[] = {
+  0,   /* field[0] = token */
+};
+static const ProtobufCIntRange simp__renew__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor simp__renew__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.Renew",
+  "Renew",
+  "Simp__Renew",
+  "simp",
+  sizeof(Simp__Renew),
+  1,
+  simp__renew__field_descriptors,
+  simp__renew__field_indices_by_name,
+  1,  simp__renew__number_ranges,
+  (ProtobufCMessageInit) simp__renew__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__renew_reply__field_descriptors[2] =
+{
+  {
+    "token_expires",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Simp__RenewReply, token_expires),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "server_time",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Simp__RenewReply, server_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__renew_reply__field_indices_by_name[] = {
+  1,   /* field[1] = server_time */
+  0,   /* field[0] = token_expires */
+};
+static const ProtobufCIntRange simp__renew_reply__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor simp__renew_reply__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.RenewReply",
+  "RenewReply",
+  "Simp__RenewReply",
+  "simp",
+  sizeof(Simp__RenewReply),
+  2,
+  simp__renew_reply__field_descriptors,
+  simp__renew_reply__field_indices_by_name,
+  1,  simp__renew_reply__number_ranges,
+  (ProtobufCMessageInit) simp__renew_reply__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__kick__field_descriptors[2] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Kick, user),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Kick, reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__kick__field_indices_by_name[] = {
+  1,   /* field[1] = reason */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange simp__kick__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor simp__kick__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.Kick",
+  "Kick",
+  "Simp__Kick",
+  "simp",
+  sizeof(Simp__Kick),
+  2,
+  simp__kick__field_descriptors,
+  simp__kick__field_indices_by_name,
+  1,  simp__kick__number_ranges,
+  (ProtobufCMessageInit) simp__kick__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__kick_reply__field_descriptors[2] =
+{
+  {
+    "issued_until",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_FIXED64,
+    0,   /* quantifier_offset */
+    offsetof(Simp__KickReply, issued_until),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "stored",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Simp__KickReply, stored),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__kick_reply__field_indices_by_name[] = {
+  0,   /* field[0] = issued_until */
+  1,   /* field[1] = stored */
+};
+static const ProtobufCIntRange simp__kick_reply__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor simp__kick_reply__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.KickReply",
+  "KickReply",
+  "Simp__KickReply",
+  "simp",
+  sizeof(Simp__KickReply),
+  2,
+  simp__kick_reply__field_descriptors,
+  simp__kick_reply__field_indices_by_name,
+  1,  simp__kick_reply__number_ranges,
+  (ProtobufCMessageInit) simp__kick_reply__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__counters__field_descriptors[1] =
+{
+  {
+    "counters",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Simp__Counters, n_counters),
+    offsetof(Simp__Counters, counters),
+    &simp__counter__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__counters__field_indices_by_name[] = {
+  0,   /* field[0] = counters */
+};
+static const ProtobufCIntRange simp__counters__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor simp__counters__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.Counters",
+  "Counters",
+  "Simp__Counters",
+  "simp",
+  sizeof(Simp__Counters),
+  1,
+  simp__counters__field_descriptors,
+  simp__counters__field_indices_by_name,
+  1,  simp__counters__number_ranges,
+  (ProtobufCMessageInit) simp__counters__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor simp__counter__field_descriptors[2] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Counter, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "value",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Counter, value),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned simp__counter__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+  1,   /* field[1] = value */
+};
+static const ProtobufCIntRange simp__counter__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor simp__counter__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "simp.Counter",
+  "Counter",
+  "Simp__Counter",
+  "simp",
+  sizeof(Simp__Counter),
+  2,
+  simp__counter__field_descriptors,
+  simp__counter__field_indices_by_name,
+  1,  simp__counter__number_ranges,
+  (ProtobufCMessageInit) simp__counter__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor simp__ping__field_descriptors[1] =
@@ -1113,7 +1676,7 @@ const ProtobufCMessageDescriptor simp__path_up__descriptor =
   (ProtobufCMessageInit) simp__path_up__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue simp__error_code__enum_values_by_number[30] =
+static const ProtobufCEnumValue simp__error_code__enum_values_by_number[32] =
 {
   { "ERROR_UNSPECIFIED", "SIMP__ERROR_CODE__ERROR_UNSPECIFIED", 0 },
   { "ERROR_MALFORMED", "SIMP__ERROR_CODE__ERROR_MALFORMED", 1 },
@@ -1145,14 +1708,17 @@ static const ProtobufCEnumValue simp__error_code__enum_values_by_number[30] =
   { "ERROR_TOKEN_AUDIENCE", "SIMP__ERROR_CODE__ERROR_TOKEN_AUDIENCE", 27 },
   { "ERROR_TOKEN_ISSUER", "SIMP__ERROR_CODE__ERROR_TOKEN_ISSUER", 28 },
   { "ERROR_TOKEN_KEY_UNKNOWN", "SIMP__ERROR_CODE__ERROR_TOKEN_KEY_UNKNOWN", 29 },
+  { "ERROR_TOKEN_REVOKED", "SIMP__ERROR_CODE__ERROR_TOKEN_REVOKED", 30 },
+  { "ERROR_FORBIDDEN", "SIMP__ERROR_CODE__ERROR_FORBIDDEN", 31 },
 };
 static const ProtobufCIntRange simp__error_code__value_ranges[] = {
-{0, 0},{0, 30}
+{0, 0},{0, 32}
 };
-static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[30] =
+static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[32] =
 {
   { "ERROR_DEVICE_MISMATCH", 12 },
   { "ERROR_FIELD_FORBIDDEN", 11 },
+  { "ERROR_FORBIDDEN", 31 },
   { "ERROR_INTERNAL", 20 },
   { "ERROR_MALFORMED", 1 },
   { "ERROR_NAME_INVALID", 8 },
@@ -1174,6 +1740,7 @@ static const ProtobufCEnumValueIndex simp__error_code__enum_values_by_name[30] =
   { "ERROR_TOKEN_ISSUER", 28 },
   { "ERROR_TOKEN_KEY_UNKNOWN", 29 },
   { "ERROR_TOKEN_NOT_YET_VALID", 26 },
+  { "ERROR_TOKEN_REVOKED", 30 },
   { "ERROR_TOO_LARGE", 9 },
   { "ERROR_TOO_MANY_CONNECTIONS", 22 },
   { "ERROR_UNAVAILABLE", 16 },
@@ -1189,9 +1756,9 @@ const ProtobufCEnumDescriptor simp__error_code__descriptor =
   "ErrorCode",
   "Simp__ErrorCode",
   "simp",
-  30,
+  32,
   simp__error_code__enum_values_by_number,
-  30,
+  32,
   simp__error_code__enum_values_by_name,
   1,
   simp__error_code__value_ranges,

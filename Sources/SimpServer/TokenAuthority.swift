@@ -9,7 +9,7 @@ final class TokenAuthority: Sendable {
   let path: String
   /// The key was made just now.
   let isKeyNew: Bool
-  let rules: TokenRules
+  private let rules: TokenRules
   private let keys: Locked<KeySet>
 
   /// Reads the file of `configuration.keys`; without one, the key of the state directory, which is made if need be.
@@ -29,6 +29,8 @@ final class TokenAuthority: Sendable {
       throw ServerError("\(error)")
     }
   }
+
+  var leewaySeconds: UInt64 { rules.leewaySeconds }
 
   /// Reads the file again, for logins to come. The keys in force stay if it is not good.
   func reload() throws(ServerError) {
@@ -51,7 +53,10 @@ final class TokenAuthority: Sendable {
   func check(_ token: String, wallClockSeconds now: UInt64) -> Result<TokenClaims, LoginFailure> {
     do throws(TokenError) {
       let claims = try Tokens.check(token, keys: keys.withLock { $0 }, rules: rules, now: now)
-      return .success(TokenClaims(user: claims.user))
+      let (ends, overflow) = claims.expires.addingReportingOverflow(rules.leewaySeconds)
+      return .success(
+        TokenClaims(
+          user: claims.user, ends: overflow ? .max : ends, issued: claims.issued, isAdmin: claims.isAdmin))
     } catch {
       return .failure(LoginFailure(refusal: Refusal(Self.code(error.code), error.description)))
     }

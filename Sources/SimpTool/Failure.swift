@@ -6,7 +6,7 @@ extension SIMPError {
   var exitCode: Int32 {
     switch code {
     case .connectFailed, .connectionLost, .unavailable, .noPath, .untrusted, .tlsFailed: ExitCode.cannotConnect
-    case .refused, .tokenInvalid, .tokenExpired, .replaced: ExitCode.loginRefused
+    case .refused, .tokenInvalid, .tokenExpired, .replaced, .revoked, .forbidden: ExitCode.loginRefused
     case .timedOut: ExitCode.timedOut
     case .invalidName, .invalidAddress, .invalidTrust, .invalidText, .tooLarge: ExitCode.usage
     case .rejected, .expired, .outboxFull: ExitCode.notDelivered
@@ -22,6 +22,7 @@ extension SIMPError {
       "--pin sha256:… or --ca FILE say whom to trust; a server logs its pin, and keeps it in STATE/server.pin"
     case .tokenInvalid, .tokenExpired:
       "get a new one from whoever runs the server: simp token USER --key STATE/signing.key"
+    case .forbidden: "an administrator's token does it: simp token USER --admin --key STATE/signing.key"
     case .replaced: "one device a user at a time: whoever logs in last stays"
     default: nil
     }

@@ -99,6 +99,9 @@ extension SIMPState {
     case .pathDown: "udp path down: everything goes by tcp"
     case .reconnecting(let attempt, let delay, let reason):
       "\(printable(reason.message)); attempt \(attempt) in \(DurationText.describe(delay))"
+    case .tokenExpiring(let left): "the token is over in \(DurationText.describe(left))"
+    case .tokenRenewed(let lifetime):
+      "token renewed" + (lifetime.map { ", good for \(DurationText.describe($0))" } ?? "")
     case .closed(let error): error.map { "closed: \(printable($0.message))" } ?? "closed"
     }
   }

@@ -14,8 +14,8 @@ from receipt_pb2 import (
     ACCEPTED, DELIVERED, EXPIRED, LATER, READ, REJECTED, STORED, Datagrams, Outcome, Receipt,
 )
 from session_pb2 import (
-    ERROR_NOT_LOGGED_IN, ERROR_NOT_ONLINE, ERROR_REPLACED, ERROR_TOKEN_EXPIRED, ERROR_TOO_LARGE, Ended, Error, Login,
-    LoginReply, PathChallenge, PathResponse, PathUp, Ping,
+    ERROR_NOT_LOGGED_IN, ERROR_NOT_ONLINE, ERROR_REPLACED, ERROR_TOKEN_EXPIRED, ERROR_TOO_LARGE, Counter, Counters,
+    Ended, Error, Kick, KickReply, Login, LoginReply, PathChallenge, PathResponse, PathUp, Ping, Renew, RenewReply,
 )
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "Golden"
@@ -52,7 +52,11 @@ LOGIN_REPLY = LoginReply(
     protocol=1, features=1 << 63, user="alice", device_number=DEVICE, connection_id=CONNECTION_ID, udp_port=7468,
     udp_secret=SECRET, cipher=1, session_epoch=1_767_225_600 << 20, server_time=TIME, node="5f3a9c01d2e4b687",
     maximum_packet_bytes=262_144, maximum_datagram_bytes=1200, window_messages=1024, window_bytes=4_194_304,
-    order_window=16_384, udp_keepalive_ms=25_000, tcp_keepalive_ms=30_000, idle_timeout_ms=75_000)
+    order_window=16_384, udp_keepalive_ms=25_000, tcp_keepalive_ms=30_000, idle_timeout_ms=75_000,
+    token_expires=TIME + 3_600_000)
+OLD_LOGIN_REPLY = LoginReply()
+OLD_LOGIN_REPLY.CopyFrom(LOGIN_REPLY)
+OLD_LOGIN_REPLY.ClearField("token_expires")
 RECEIPT = Receipt(
     datagrams=Datagrams(largest=1000, delay_us=1500, runs=[1, 300, 2], gaps=[1, 200], answered=[998]),
     outcomes=[
@@ -67,6 +71,7 @@ MESSAGES = {
     "login.full": LOGIN,
     "login.minimal": Login(token="t", protocol_min=1, protocol_max=1, outbox_id=1, ciphers=[1]),
     "login_reply.full": LOGIN_REPLY,
+    "login_reply.without_token_expires": OLD_LOGIN_REPLY,  # of servers before field 20
     "login_reply.minimal": LoginReply(protocol=1, user="a", device_number=1),
     "error.full": Error(code=ERROR_TOKEN_EXPIRED, text="the token has expired", retry_after_ms=250),
     "error.minimal": Error(code=ERROR_NOT_LOGGED_IN),
@@ -74,6 +79,14 @@ MESSAGES = {
     "ping.minimal": Ping(),
     "ended.full": Ended(code=ERROR_REPLACED, text="logged in elsewhere", retry_after_ms=1000),
     "ended.minimal": Ended(code=ERROR_REPLACED),
+    "renew.full": Renew(token=LOGIN.token),
+    "renew_reply.full": RenewReply(token_expires=TIME + 3_600_000, server_time=TIME),
+    "kick.full": Kick(user="mallory", reason="a stolen token"),
+    "kick.minimal": Kick(user="mallory"),
+    "kick_reply.full": KickReply(issued_until=TIME + 5000, stored=True),
+    "counter.full": Counter(name="simp_logins_total", value=300),
+    "counters.full": Counters(counters=[
+        Counter(name="simp_logins_total", value=300), Counter(name="simp_messages_later_total")]),
     "path_challenge.full": PathChallenge(data=0xA0A1_A2A3_A4A5_A6A7, padding=bytes(4)),
     "path_challenge.minimal": PathChallenge(data=1),
     "path_response.full": PathResponse(data=0xA0A1_A2A3_A4A5_A6A7),
@@ -127,6 +140,12 @@ PACKETS = {
     "path_response": wire.packet(wire.PATH_RESPONSE, MESSAGES["path_response.full"]),
     "path_up": wire.packet(wire.PATH_UP, MESSAGES["path_up.full"]),
     "probe_request": wire.packet(wire.PROBE_REQUEST, Ping()),
+    "renew": wire.packet(wire.RENEW, MESSAGES["renew.full"], sequence=16),
+    "renew_response": wire.packet(wire.RENEW, MESSAGES["renew_reply.full"], flags=wire.RESPONSE, sequence=16),
+    "kick": wire.packet(wire.KICK, MESSAGES["kick.full"], sequence=17),
+    "kick_response": wire.packet(wire.KICK, MESSAGES["kick_reply.full"], flags=wire.RESPONSE, sequence=17),
+    "counters": wire.packet(wire.COUNTERS, Ping(), sequence=18),
+    "counters_response": wire.packet(wire.COUNTERS, MESSAGES["counters.full"], flags=wire.RESPONSE, sequence=18),
     "message": wire.packet(wire.MESSAGE, HELLO),
     "message_wanted": wire.packet(wire.MESSAGE, HELLO, flags=wire.WANTED),
     "message_relayed": wire.Packet(wire.MESSAGE, HELLO.SerializeToString() + APPENDED.SerializeToString()),

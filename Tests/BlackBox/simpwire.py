@@ -28,6 +28,7 @@ KNOWN_FLAGS = RESPONSE | ERROR | WANTED
 
 LOGIN, LOGOUT, PING, ENDED = (1, 1), (1, 2), (1, 3), (1, 4)
 PATH_CHALLENGE, PATH_RESPONSE, PATH_UP, PROBE_REQUEST = (1, 5), (1, 6), (1, 7), (1, 8)
+RENEW, KICK, COUNTERS = (1, 9), (1, 10), (1, 11)
 MESSAGE = (2, 1)
 RECEIPT = (3, 1)
 
@@ -40,10 +41,16 @@ REQUESTS = {
     PATH_RESPONSE: session_pb2.PathResponse,
     PATH_UP: session_pb2.PathUp,
     PROBE_REQUEST: session_pb2.Ping,
+    RENEW: session_pb2.Renew,
+    KICK: session_pb2.Kick,
+    COUNTERS: session_pb2.Ping,
     MESSAGE: message_pb2.Message,
     RECEIPT: receipt_pb2.Receipt,
 }
-RESPONSES = {LOGIN: session_pb2.LoginReply, LOGOUT: session_pb2.Ping, PING: session_pb2.Ping}
+RESPONSES = {
+    LOGIN: session_pb2.LoginReply, LOGOUT: session_pb2.Ping, PING: session_pb2.Ping, RENEW: session_pb2.RenewReply,
+    KICK: session_pb2.KickReply, COUNTERS: session_pb2.Counters,
+}
 
 
 class Malformed(Exception):

@@ -1,6 +1,7 @@
 """Key sets, algorithms and claims: section 4.2 of WIRE.md, against a server with keys of an issuer."""
 
 import json
+import os
 import signal
 import subprocess
 import tempfile
@@ -8,13 +9,14 @@ import time
 
 import pytest
 
+import simpwire as wire
 import tokens
 from session_pb2 import (
-    ERROR_TOKEN_AUDIENCE, ERROR_TOKEN_EXPIRED, ERROR_TOKEN_INVALID, ERROR_TOKEN_ISSUER, ERROR_TOKEN_KEY_UNKNOWN,
-    ERROR_TOKEN_NOT_YET_VALID,
+    ERROR_FORBIDDEN, ERROR_NAME_INVALID, ERROR_TOKEN_AUDIENCE, ERROR_TOKEN_EXPIRED, ERROR_TOKEN_INVALID,
+    ERROR_TOKEN_ISSUER, ERROR_TOKEN_KEY_UNKNOWN, ERROR_TOKEN_NOT_YET_VALID, ERROR_TOKEN_REVOKED, Kick, Ping, Renew,
 )
 from simpclient import Refused, wait_all
-from simpserver import BIN, Clients, Server
+from simpserver import BIN, HOST, Clients, Server, until
 
 KEYS = {each: tokens.Key(each, f"{each.lower()}-1") for each in ("HS256", "RS256", "ES256")}
 ISSUER = "https://id.example"
@@ -249,3 +251,176 @@ def test_a_key_file_that_is_not_good_keeps_the_server_from_starting(tmp_path):
     tokens.write_set(path, KEYS["HS256"])
     path.chmod(0o640)
     assert "chmod 600" in complaint()
+
+
+# -- The end of a token
+
+
+def session(clients, key=KEYS["ES256"], user="carol", **changes):
+    """A session with a token of these claims."""
+    client = clients.new(user)
+    client.token = key.token(claims(sub=user, **changes))
+    client.login()
+    return client
+
+
+def refused(client, command, message):
+    with pytest.raises(Refused) as raised:
+        client.request(command, message)
+    return raised.value.code
+
+
+def test_a_session_ends_with_its_token(issued, names):
+    exp = int(time.time()) + 3
+    with Clients(issued) as clients:
+        client = session(clients, user=names("carol")[0], exp=exp)
+        assert client.session.token_expires == exp * 1000
+        client.wait(lambda: client.closed, 30)
+        assert client.ended.code == ERROR_TOKEN_EXPIRED and client.ended.retry_after_ms == 0
+        assert time.time() >= exp
+
+
+def test_a_renewal_in_place(issued, names):
+    carol, dave = names("carol", "dave")
+    old = int(time.time()) + 3
+    new = old + 600
+    with Clients(issued) as clients:
+        a, b = session(clients, user=carol, exp=old), session(clients, KEYS["RS256"], user=dave)
+        a.prove_path()
+        reply = a.request(wire.RENEW, Renew(token=KEYS["HS256"].token(claims(sub=carol, exp=new))))
+        assert reply.token_expires == new * 1000 and abs(reply.server_time - time.time() * 1000) < 60_000
+        a.wait(lambda: time.time() > old + 1, 30)
+        sent = [a.send(dave, "by udp", by="udp"), a.send(dave, "by tcp", by="tcp")]
+        wait_all([a, b], lambda: all(each.is_final for each in sent))
+        assert not a.closed and not a.probe_requests
+
+
+def test_renewals_that_are_refused(issued, names):
+    carol, dave = names("carol", "dave")
+    now = int(time.time())
+    with Clients(issued) as clients:
+        client = session(clients, user=carol)
+        for token, code in (
+            (KEYS["ES256"].token(claims(sub=dave)), ERROR_FORBIDDEN), ("", ERROR_TOKEN_INVALID),
+            (KEYS["ES256"].token(claims(sub=carol, exp=now - 1)), ERROR_TOKEN_EXPIRED),
+            (tokens.Key("ES256", "es256-1").token(claims(sub=carol)), ERROR_TOKEN_INVALID),
+            (KEYS["ES256"].token(claims(sub=carol, aud="other")), ERROR_TOKEN_AUDIENCE),
+            (KEYS["ES256"].token(claims(sub="a b")), ERROR_NAME_INVALID),
+        ):
+            assert refused(client, wire.RENEW, Renew(token=token)) == code
+        assert client.request(wire.PING, Ping(token=3)).token == 3
+
+
+# -- Administrators
+
+
+def test_a_kick_holds_for_every_session_and_over_a_restart(names):
+    bob, root = names("bob", "root")
+    with tempfile.TemporaryDirectory(prefix="simp-") as state:
+        server = Server(state, "--leeway", "0s", "--reactors", "2").start()
+        try:
+            with Clients(server) as clients:
+                began = int(time.time())
+                old = server.token(bob, iat=began)
+                first = clients.new(bob)
+                first.token = old
+                first.login()
+                senders = [clients.new(bob, send_only=True) for _ in range(6)]
+                for each in senders:
+                    each.token = old
+                    each.login()
+                bystander = clients.login(*names("alice"))
+                assert refused(bystander, wire.KICK, Kick(user=bob)) == ERROR_FORBIDDEN
+                assert refused(bystander, wire.COUNTERS, Ping()) == ERROR_FORBIDDEN
+                admin = clients.new(root)
+                admin.token = server.token(root, simp="admin")
+                admin.login()
+                reply = admin.request(wire.KICK, Kick(user=bob, reason="a stolen token"))
+                assert reply.stored and began * 1000 <= reply.issued_until <= time.time() * 1000
+                for each in [first, *senders]:
+                    each.wait(lambda each=each: each.closed)
+                    assert each.ended.code == ERROR_TOKEN_REVOKED and "a stolen token" in each.ended.text
+                    assert each.ended.retry_after_ms == 0
+                counters = {each.name: each.value for each in admin.request(wire.COUNTERS, Ping()).counters}
+                assert counters["simp_kicks_total"] == 1 and list(counters) == sorted(counters)
+                assert bystander.request(wire.PING, Ping(token=3)).token == 3
+            left = server.redis("TTL", "simp:revoked:{u:%s}" % bob)
+            assert 364 * 86_400 < left <= 365 * 86_400
+
+            def told(token):
+                with Clients(server) as clients:
+                    client = clients.new(bob)
+                    client.token = token
+                    try:
+                        return client.login().user
+                    except Refused as raised:
+                        return raised.code
+
+            assert told(old) == ERROR_TOKEN_REVOKED
+            assert told(server.token(bob)) == ERROR_TOKEN_REVOKED, "it does not say when it was issued"
+            server.stop()
+            server.start()
+            assert told(old) == ERROR_TOKEN_REVOKED
+            until(lambda: time.time() * 1000 >= reply.issued_until + 1000)
+            assert told(server.token(bob, iat=int(time.time()))) == bob
+        finally:
+            server.clean_up()
+
+
+def test_a_kick_while_redis_is_away(own_server, names):
+    bob, root = names("bob", "root")
+    with Clients(own_server) as clients:
+        old = own_server.token(bob, iat=int(time.time()))
+        victim = clients.new(bob)
+        victim.token = old
+        victim.login()
+        admin = clients.new(root)
+        admin.token = own_server.token(root, simp="admin")
+        admin.login()
+        info = own_server.redis("INFO", "server")
+        pid = int(next(line.split(":")[1] for line in info.splitlines() if line.startswith("process_id:")))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            reply = admin.request(wire.KICK, Kick(user=bob), timeout=30)
+            assert not reply.stored
+            victim.wait(lambda: victim.closed)
+            assert victim.ended.code == ERROR_TOKEN_REVOKED
+            again = clients.new(bob)
+            again.token = old
+            with pytest.raises(Refused) as raised:
+                again.login()
+            assert raised.value.code == ERROR_TOKEN_REVOKED
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        key = "simp:revoked:{u:%s}" % bob
+        assert int(until(lambda: own_server.redis("GET", key), 30)) * 1000 == reply.issued_until
+
+
+def test_simp_admin(own_server, names):
+    bob, alice = names("bob", "alice")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SIMP_")} | {
+        "SIMP_SERVER": f"{HOST}:{own_server.port}", "SIMP_KEY": str(own_server.state / "signing.key")}
+
+    def simp(*arguments, status=0, **more):
+        done = subprocess.run([str(each) for each in (BIN / "simp", *arguments)], capture_output=True, text=True,
+                              timeout=60, env=environment | more)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    with Clients(own_server) as clients:
+        victim = clients.login(bob)
+        # The token of an ordinary user in the environment does not stand in the way.
+        said = simp("admin", "kick", bob, "--reason", "go away", SIMP_TOKEN=own_server.token(alice))
+        assert f"{bob} is sent away" in said
+        victim.wait(lambda: victim.closed)
+        assert victim.ended.code == ERROR_TOKEN_REVOKED and "go away" in victim.ended.text
+    lines = dict(line.split() for line in simp("admin", "counters").splitlines())
+    assert lines["simp_kicks_total"] == "1"
+    assert json.loads(simp("admin", "counters", "--json"))["simp_kicks_total"] == 1
+    # By token alone: an administrator's does, another does not.
+    away = {"SIMP_KEY": str(own_server.state / "none"), "SIMP_PIN": own_server.pin}
+    mint = ("token", alice, "--key", own_server.state / "signing.key")
+    assert "administrator" in simp("admin", "kick", bob, status=4, SIMP_TOKEN=simp(*mint).strip(), **away)
+    assert "sent away" in simp("admin", "kick", bob, SIMP_TOKEN=simp(*mint, "--admin").strip(), **away)
+    assert "simp admin kick USER" in simp("admin", "kick", status=2)
+    assert "no user name" in simp("admin", "kick", "a b", status=2)

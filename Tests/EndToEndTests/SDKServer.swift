@@ -30,7 +30,8 @@ final class SDKServer: Sendable {
   /// Starts one; again in the same directory and on the same port, it is the same server come back.
   static func start(
     in directory: SDKDirectory? = nil, port: UInt16 = 0, listen: PeerAddress = .loopback(port: 0),
-    tls: ServerConfiguration.TLS = .own, limits: ServerLimits = ServerLimits()
+    tls: ServerConfiguration.TLS = .own, limits: ServerLimits = ServerLimits(),
+    _ configure: (inout ServerConfiguration) -> Void = { _ in }
   ) async throws -> SDKServer {
     let directory = try directory ?? SDKDirectory()
     var configuration = ServerConfiguration()
@@ -40,6 +41,7 @@ final class SDKServer: Sendable {
     configuration.tls = tls
     configuration.limits = limits
     configuration.stateDirectory = directory.path
+    configure(&configuration)
     let control = try EventLoop()
     let server = Server(configuration, control: control, log: .silent)
     control.startThread(name: "test-control")

@@ -40,6 +40,7 @@ import Testing
       case .pathUp: "path up"
       case .pathDown: "path down"
       case .pong(let token, _): "pong \(token)"
+      case .answered(let number, _): "answered \(number)"
       case .failed: "failed"
       }
     }

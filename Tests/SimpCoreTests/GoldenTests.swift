@@ -16,7 +16,7 @@ import Testing
       let bytes = try golden(name)
       #expect(written(try Login(reading: bytes.span).append) == bytes, "\(name)")
     }
-    for name in ["login_reply.full", "login_reply.minimal"] {
+    for name in ["login_reply.full", "login_reply.without_token_expires", "login_reply.minimal"] {
       let bytes = try golden(name)
       #expect(written(try LoginReply(reading: bytes.span).append) == bytes, "\(name)")
     }
@@ -29,6 +29,28 @@ import Testing
       let token = try TokenPayload.read(bytes.span)
       #expect(written { $0.appendField(1, fixed64: token) } == bytes, "\(name)")
     }
+  }
+
+  @Test func requestsAndAnswers() throws {
+    let golden = try GoldenFile("messages.txt")
+    for (name, command) in [("renew.full", Command.renew), ("kick.full", .kick), ("kick.minimal", .kick)] {
+      let bytes = try golden(name)
+      let request = try #require(try SessionRequest(command, reading: bytes.span))
+      #expect(written(request.append) == bytes, "\(name)")
+    }
+    for (name, command) in [
+      ("renew_reply.full", Command.renew), ("kick_reply.full", .kick), ("counters.full", .counters),
+    ] {
+      let bytes = try golden(name)
+      let answer = try #require(try SessionAnswer(command, reading: bytes.span))
+      #expect(written(answer.append) == bytes, "\(name)")
+    }
+    let kick = try golden("kick.full")
+    #expect(try SessionRequest(.kick, reading: kick.span) == .kick(user: "mallory", reason: "a stolen token"))
+    let renewed = try golden("renew_reply.full")
+    #expect(
+      try SessionAnswer(.renew, reading: renewed.span)
+        == .renewed(expires: 1_767_229_200_000, serverTime: 1_767_225_600_000))
   }
 
   @Test func controlValues() throws {

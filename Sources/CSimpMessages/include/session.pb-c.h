@@ -18,6 +18,12 @@ PROTOBUF_C__BEGIN_DECLS
 typedef struct Simp__Error Simp__Error;
 typedef struct Simp__Login Simp__Login;
 typedef struct Simp__LoginReply Simp__LoginReply;
+typedef struct Simp__Renew Simp__Renew;
+typedef struct Simp__RenewReply Simp__RenewReply;
+typedef struct Simp__Kick Simp__Kick;
+typedef struct Simp__KickReply Simp__KickReply;
+typedef struct Simp__Counters Simp__Counters;
+typedef struct Simp__Counter Simp__Counter;
 typedef struct Simp__Ping Simp__Ping;
 typedef struct Simp__Ended Simp__Ended;
 typedef struct Simp__PathChallenge Simp__PathChallenge;
@@ -126,7 +132,15 @@ typedef enum _Simp__ErrorCode {
   /*
    * kid names no key here, or is missing where there are several
    */
-  SIMP__ERROR_CODE__ERROR_TOKEN_KEY_UNKNOWN = 29
+  SIMP__ERROR_CODE__ERROR_TOKEN_KEY_UNKNOWN = 29,
+  /*
+   * the user was sent away after the token was issued
+   */
+  SIMP__ERROR_CODE__ERROR_TOKEN_REVOKED = 30,
+  /*
+   * not with this token
+   */
+  SIMP__ERROR_CODE__ERROR_FORBIDDEN = 31
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(SIMP__ERROR_CODE)
 } Simp__ErrorCode;
 
@@ -247,10 +261,106 @@ struct  Simp__LoginReply
    * silence on TCP after which the session is over
    */
   uint32_t idle_timeout_ms;
+  /*
+   * when the session ends unless its token is renewed; Unix milliseconds
+   */
+  uint64_t token_expires;
 };
 #define SIMP__LOGIN_REPLY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&simp__login_reply__descriptor) \
-    , 0, 0, (char *)protobuf_c_empty_string, 0, 0, 0, {0,NULL}, 0, 0, 0, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, 0 }
+    , 0, 0, (char *)protobuf_c_empty_string, 0, 0, 0, {0,NULL}, 0, 0, 0, (char *)protobuf_c_empty_string, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+
+/*
+ * A new token of the same user, so that the session goes on beyond the old one.
+ */
+struct  Simp__Renew
+{
+  ProtobufCMessage base;
+  char *token;
+};
+#define SIMP__RENEW__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__renew__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+struct  Simp__RenewReply
+{
+  ProtobufCMessage base;
+  /*
+   * as in LoginReply
+   */
+  uint64_t token_expires;
+  /*
+   * Unix milliseconds
+   */
+  uint64_t server_time;
+};
+#define SIMP__RENEW_REPLY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__renew_reply__descriptor) \
+    , 0, 0 }
+
+
+/*
+ * Ends all sessions of a user; an administrator's.
+ */
+struct  Simp__Kick
+{
+  ProtobufCMessage base;
+  char *user;
+  /*
+   * for the user; may be empty
+   */
+  char *reason;
+};
+#define SIMP__KICK__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__kick__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+
+
+struct  Simp__KickReply
+{
+  ProtobufCMessage base;
+  /*
+   * tokens of the user issued up to this time are refused from now on; Unix milliseconds
+   */
+  uint64_t issued_until;
+  /*
+   * in the store too; else in this server's memory alone
+   */
+  protobuf_c_boolean stored;
+};
+#define SIMP__KICK_REPLY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__kick_reply__descriptor) \
+    , 0, 0 }
+
+
+/*
+ * Answers COUNTERS; an administrator's.
+ */
+struct  Simp__Counters
+{
+  ProtobufCMessage base;
+  /*
+   * sorted by name
+   */
+  size_t n_counters;
+  Simp__Counter **counters;
+};
+#define SIMP__COUNTERS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__counters__descriptor) \
+    , 0,NULL }
+
+
+struct  Simp__Counter
+{
+  ProtobufCMessage base;
+  char *name;
+  uint64_t value;
+};
+#define SIMP__COUNTER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&simp__counter__descriptor) \
+    , (char *)protobuf_c_empty_string, 0 }
 
 
 /*
@@ -385,6 +495,120 @@ Simp__LoginReply *
 void   simp__login_reply__free_unpacked
                      (Simp__LoginReply *message,
                       ProtobufCAllocator *allocator);
+/* Simp__Renew methods */
+void   simp__renew__init
+                     (Simp__Renew         *message);
+size_t simp__renew__get_packed_size
+                     (const Simp__Renew   *message);
+size_t simp__renew__pack
+                     (const Simp__Renew   *message,
+                      uint8_t             *out);
+size_t simp__renew__pack_to_buffer
+                     (const Simp__Renew   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__Renew *
+       simp__renew__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__renew__free_unpacked
+                     (Simp__Renew *message,
+                      ProtobufCAllocator *allocator);
+/* Simp__RenewReply methods */
+void   simp__renew_reply__init
+                     (Simp__RenewReply         *message);
+size_t simp__renew_reply__get_packed_size
+                     (const Simp__RenewReply   *message);
+size_t simp__renew_reply__pack
+                     (const Simp__RenewReply   *message,
+                      uint8_t             *out);
+size_t simp__renew_reply__pack_to_buffer
+                     (const Simp__RenewReply   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__RenewReply *
+       simp__renew_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__renew_reply__free_unpacked
+                     (Simp__RenewReply *message,
+                      ProtobufCAllocator *allocator);
+/* Simp__Kick methods */
+void   simp__kick__init
+                     (Simp__Kick         *message);
+size_t simp__kick__get_packed_size
+                     (const Simp__Kick   *message);
+size_t simp__kick__pack
+                     (const Simp__Kick   *message,
+                      uint8_t             *out);
+size_t simp__kick__pack_to_buffer
+                     (const Simp__Kick   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__Kick *
+       simp__kick__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__kick__free_unpacked
+                     (Simp__Kick *message,
+                      ProtobufCAllocator *allocator);
+/* Simp__KickReply methods */
+void   simp__kick_reply__init
+                     (Simp__KickReply         *message);
+size_t simp__kick_reply__get_packed_size
+                     (const Simp__KickReply   *message);
+size_t simp__kick_reply__pack
+                     (const Simp__KickReply   *message,
+                      uint8_t             *out);
+size_t simp__kick_reply__pack_to_buffer
+                     (const Simp__KickReply   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__KickReply *
+       simp__kick_reply__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__kick_reply__free_unpacked
+                     (Simp__KickReply *message,
+                      ProtobufCAllocator *allocator);
+/* Simp__Counters methods */
+void   simp__counters__init
+                     (Simp__Counters         *message);
+size_t simp__counters__get_packed_size
+                     (const Simp__Counters   *message);
+size_t simp__counters__pack
+                     (const Simp__Counters   *message,
+                      uint8_t             *out);
+size_t simp__counters__pack_to_buffer
+                     (const Simp__Counters   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__Counters *
+       simp__counters__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__counters__free_unpacked
+                     (Simp__Counters *message,
+                      ProtobufCAllocator *allocator);
+/* Simp__Counter methods */
+void   simp__counter__init
+                     (Simp__Counter         *message);
+size_t simp__counter__get_packed_size
+                     (const Simp__Counter   *message);
+size_t simp__counter__pack
+                     (const Simp__Counter   *message,
+                      uint8_t             *out);
+size_t simp__counter__pack_to_buffer
+                     (const Simp__Counter   *message,
+                      ProtobufCBuffer     *buffer);
+Simp__Counter *
+       simp__counter__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   simp__counter__free_unpacked
+                     (Simp__Counter *message,
+                      ProtobufCAllocator *allocator);
 /* Simp__Ping methods */
 void   simp__ping__init
                      (Simp__Ping         *message);
@@ -491,6 +715,24 @@ typedef void (*Simp__Login_Closure)
 typedef void (*Simp__LoginReply_Closure)
                  (const Simp__LoginReply *message,
                   void *closure_data);
+typedef void (*Simp__Renew_Closure)
+                 (const Simp__Renew *message,
+                  void *closure_data);
+typedef void (*Simp__RenewReply_Closure)
+                 (const Simp__RenewReply *message,
+                  void *closure_data);
+typedef void (*Simp__Kick_Closure)
+                 (const Simp__Kick *message,
+                  void *closure_data);
+typedef void (*Simp__KickReply_Closure)
+                 (const Simp__KickReply *message,
+                  void *closure_data);
+typedef void (*Simp__Counters_Closure)
+                 (const Simp__Counters *message,
+                  void *closure_data);
+typedef void (*Simp__Counter_Closure)
+                 (const Simp__Counter *message,
+                  void *closure_data);
 typedef void (*Simp__Ping_Closure)
                  (const Simp__Ping *message,
                   void *closure_data);
@@ -516,6 +758,12 @@ extern const ProtobufCEnumDescriptor    simp__error_code__descriptor;
 extern const ProtobufCMessageDescriptor simp__error__descriptor;
 extern const ProtobufCMessageDescriptor simp__login__descriptor;
 extern const ProtobufCMessageDescriptor simp__login_reply__descriptor;
+extern const ProtobufCMessageDescriptor simp__renew__descriptor;
+extern const ProtobufCMessageDescriptor simp__renew_reply__descriptor;
+extern const ProtobufCMessageDescriptor simp__kick__descriptor;
+extern const ProtobufCMessageDescriptor simp__kick_reply__descriptor;
+extern const ProtobufCMessageDescriptor simp__counters__descriptor;
+extern const ProtobufCMessageDescriptor simp__counter__descriptor;
 extern const ProtobufCMessageDescriptor simp__ping__descriptor;
 extern const ProtobufCMessageDescriptor simp__ended__descriptor;
 extern const ProtobufCMessageDescriptor simp__path_challenge__descriptor;

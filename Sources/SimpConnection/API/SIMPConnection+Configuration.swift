@@ -41,7 +41,9 @@ extension SIMPConnection {
     /// Name and version of the program, for the server's log; at most 64 bytes.
     public var software = ""
     public var acknowledgement = Acknowledgement.automatic
-    /// Asked for a token before each login, instead of using the one given at the beginning: for tokens that expire.
+    /// Asked for a token before each login, instead of using the one given at the beginning, and again before the
+    /// session's token is over, so that the session goes on: for tokens that expire. If it throws, it is asked again; a
+    /// session whose token is over ends, and the next login asks anew.
     public var tokenProvider: (@Sendable () async throws -> String)?
     /// Loses and delays this connection's own datagrams, for tests; nil does nothing.
     public var impairment: SIMPImpairment?

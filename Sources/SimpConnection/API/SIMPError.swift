@@ -23,6 +23,11 @@ public struct SIMPError: Error, Hashable, Sendable {
     public static let tokenInvalid = Code(rawValue: "tokenInvalid")
     /// The token's time is over.
     public static let tokenExpired = Code(rawValue: "tokenExpired")
+    /// An administrator sent the user away: tokens issued before that are refused. The connection does not come back by
+    /// itself.
+    public static let revoked = Code(rawValue: "revoked")
+    /// The token does not allow what was asked for.
+    public static let forbidden = Code(rawValue: "forbidden")
     /// The same user logged in elsewhere.
     public static let replaced = Code(rawValue: "replaced")
     /// The server is going down, or does not take logins now. The connection tries again by itself.

@@ -10,6 +10,8 @@ public struct SIMPSession: Hashable, Sendable {
   public let cipher: String?
   /// How TCP is encrypted, `TLS 1.3, TLS_AES_128_GCM_SHA256`; nil with TLS off.
   public let tls: String?
+  /// How long the session lasts from its login, unless its token is renewed; nil: the server does not say.
+  public let tokenLifetime: Duration?
 }
 
 /// How a connection stands.
@@ -26,6 +28,12 @@ public enum SIMPState: Hashable, Sendable {
   /// The connection was lost, or not made: the next attempt, the `attempt`th since the last good session, follows after
   /// `delay`.
   case reconnecting(attempt: Int, delay: Duration, reason: SIMPError)
+  /// The session's token is over in this time, and the session with it. With `configuration.tokenProvider` a new one is
+  /// got by itself; else `renew(token:)` brings it. Told when a quarter of the token's time is left, at most 5 minutes
+  /// before its end.
+  case tokenExpiring(in: Duration)
+  /// The session goes on with a new token, which lasts this long; nil: the server does not say.
+  case tokenRenewed(lifetime: Duration?)
   /// Over for good: closed by this program (nil), or by an error.
   case closed(SIMPError?)
 }

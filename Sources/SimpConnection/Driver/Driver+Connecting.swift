@@ -105,6 +105,7 @@ extension Driver {
 
   private func logIn(over stream: Stream, token: String) {
     let now = thread.loop.now
+    if token == self.token { isTokenFresh = false }
     var login = Login()
     login.token = token
     login.sendOnly = configuration.isSendOnly

@@ -42,6 +42,8 @@ extension Driver {
       case .pong(let token, _):
         guard let ping = pings.removeValue(forKey: token) else { continue }
         ping.answer.update { $0 = .success(Duration(now - ping.sent)) }
+      case .answered(let number, let result):
+        answered(number, result)
       }
     }
     // Handed over together: whoever waits is woken once for all of them.
@@ -106,7 +108,8 @@ extension Driver {
       }
     let session = SIMPSession(
       user: reply.user, deviceNumber: reply.deviceNumber, node: reply.node, cipher: cipher,
-      tls: agreement.map { "TLS 1.3, \($0.cipher)" })
+      tls: agreement.map { "TLS 1.3, \($0.cipher)" },
+      tokenLifetime: tokenLasts(until: reply.tokenExpires, serverTime: reply.serverTime, now: now))
     show(.connected(session))
     standing.update { standing in
       standing.hasLoggedIn = true
@@ -125,7 +128,7 @@ extension Driver {
       end(error)
     case .shuttingDown, .unavailable, .overloaded, .tooManyConnections, .notReading:
       lost(error, retryAfter: retryAfter, now: now)
-    case .tokenExpired where hadSession && configuration.tokenProvider != nil:
+    case .tokenExpired where hadSession && (configuration.tokenProvider != nil || isTokenFresh):
       lost(error, retryAfter: retryAfter, now: now)
     default:
       if retryAfter > .zero { lost(error, retryAfter: retryAfter, now: now) } else { end(error) }
@@ -168,6 +171,8 @@ extension SIMPError {
       switch refusal.code {
       case .tokenInvalid, .tokenNotYetValid, .tokenAudience, .tokenIssuer, .tokenKeyUnknown: .tokenInvalid
       case .tokenExpired: .tokenExpired
+      case .tokenRevoked: .revoked
+      case .forbidden: .forbidden
       case .replaced: .replaced
       case .shuttingDown, .unavailable, .overloaded, .tooManyConnections: .unavailable
       default: .refused
@@ -205,6 +210,8 @@ extension ErrorCode {
     case .tokenAudience: "the token is for another server"
     case .tokenIssuer: "the token is of another issuer"
     case .tokenKeyUnknown: "the token's key is not known there"
+    case .tokenRevoked: "an administrator sent this user away"
+    case .forbidden: "not with this token"
     default: "code \(rawValue)"
     }
   }

@@ -22,7 +22,6 @@ final class Driver: @unchecked Sendable {
   let server: ServerName
   /// nil with TLS off.
   let trust: TLSClientContext?
-  let token: String
 
   let outgoing = Watched(Outgoing())
   let inbox = Watched(Inbox())
@@ -49,6 +48,13 @@ final class Driver: @unchecked Sendable {
   }
 
   var phase = Phase.idle
+  /// What the next login brings, unless there is a provider.
+  var token: String
+  /// It came while there was no session, and no server has seen it.
+  var isTokenFresh = false
+  var expiry = TokenExpiry()
+  /// Requests under way, by their number in the session.
+  var asks: [UInt16: @Sendable (Result<SessionAnswer, SIMPError>) -> Void] = [:]
   let outbox: Outbox
   let inbound: InboundMessages
   var open: [MessageKey: OpenMessage] = [:]
@@ -129,6 +135,7 @@ final class Driver: @unchecked Sendable {
     case .preparing: if due <= now { attemptTimedOut(now: now) }
     case .online:
       if due <= now { return end(nil) }
+      if expiry.next <= now { tokenExpires(now: now) }
       work(now: now)
     }
     if phase != .over {
@@ -152,7 +159,7 @@ final class Driver: @unchecked Sendable {
 
   private func arm(now: Instant) {
     var next = due
-    if phase == .online, let session { next = min(next, session.deadline(now: now)) }
+    if phase == .online, let session { next = min(next, session.deadline(now: now), expiry.next) }
     if timer == nil { timer = thread.loop.makeTimer { [unowned self] in markDirty() } }
     if next == .never { timer?.disarm() } else { timer?.arm(at: next) }
   }
@@ -235,12 +242,18 @@ final class Driver: @unchecked Sendable {
     }
     if let socket { tally.impaired += socket.dropped }
     session = nil
+    expiry = TokenExpiry()
     stream?.close()
     stream = nil
     socket?.close()
     socket = nil
     isPathShown = false
     observedAddress = nil
+    let asks = asks
+    self.asks = [:]
+    for answer in asks.values {
+      answer(.failure(SIMPError(.connectionLost, "the connection was lost before the answer")))
+    }
     let pings = pings
     self.pings = [:]
     for ping in pings.values {

@@ -17,6 +17,8 @@ public enum ClientEvent: Sendable {
   case pathUp(observed: String)
   case pathDown
   case pong(token: UInt64, Transport)
+  /// What came of `ask`, by the number it gave.
+  case answered(UInt16, Result<SessionAnswer, Refusal>)
   /// The connection is of no use: the peer broke the protocol, or was silent for too long.
   case failed(String)
 }
@@ -41,6 +43,7 @@ public final class ClientSession {
 
   private var lastHeard: Instant
   private var lastPing: Instant
+  private var lastRequest: UInt16 = 15
   private var nextOverdueCheck = Instant.never
   var prover = PathProver()
 
@@ -146,6 +149,17 @@ public final class ClientSession {
       guard channel.path == .up, let peer = channel.peer else { return }
       channel.sendControl([(.ping, token)], padded: false, eliciting: true, to: peer, now: now, send: send)
     }
+  }
+
+  /// Asks the server for something; the answer comes as `answered`.
+  ///
+  /// - Returns: the request's number; nil when there is no session.
+  public func ask(_ request: SessionRequest) -> UInt16? {
+    guard state == .active else { return nil }
+    // Below 16 are the requests that have a number of their own.
+    lastRequest = lastRequest == .max ? 16 : lastRequest + 1
+    channel.writeStream(request.command, sequence: lastRequest, payload: request.append)
+    return lastRequest
   }
 
   /// Says goodbye: the server ends the session when it has answered. What the application took and no receipt said
@@ -278,6 +292,9 @@ public final class ClientSession {
       prover.confirmed(now: now)
       events.append(.pathUp(observed: try PathUpPayload.read(payload)))
     case .probeRequest where transport == .tcp: prover.request(now: now)
+    case .renew where header.isStreamResponse(transport), .kick where header.isStreamResponse(transport),
+      .counters where header.isStreamResponse(transport):
+      try handleAnswer(header, payload)
     default:
       // A newer server's command: an answer needs none, a request gets a typed error.
       if !header.flags.contains(.response), transport == .tcp {
@@ -327,6 +344,14 @@ public final class ClientSession {
       events.append(.pong(token: token, transport))
     } else if transport == .tcp {
       channel.writeStream(.ping, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
+    }
+  }
+
+  private func handleAnswer(_ header: PacketHeader, _ payload: Span<UInt8>) throws(WireError) {
+    if header.flags.contains(.error) {
+      events.append(.answered(header.sequence, .failure(try Refusal(reading: payload))))
+    } else if let answer = try SessionAnswer(header.command, reading: payload) {
+      events.append(.answered(header.sequence, .success(answer)))
     }
   }
 
@@ -390,6 +415,10 @@ public final class ClientSession {
   private func markAccepted(_ key: MessageKey, _ transport: Transport, now: Instant) {
     if outbox.markAccepted(key, now: now) { events.append(.accepted(key, transport)) }
   }
+}
+
+extension PacketHeader {
+  fileprivate func isStreamResponse(_ transport: Transport) -> Bool { flags.contains(.response) && transport == .tcp }
 }
 
 extension UInt64 {

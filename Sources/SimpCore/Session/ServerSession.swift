@@ -18,10 +18,21 @@ public protocol ServerSessionOwner: AnyObject {
   ) -> MessageVerdict
   /// The client says what became of messages that were handed to it: DELIVERED, READ, or LATER for want of room.
   func session(_ session: ServerSession, reported outcome: Outcome, now: Instant)
+  /// To be answered with `answer` or `refuse(_:_:)`, now or later.
+  func session(_ session: ServerSession, asks request: SessionRequest, ticket: RequestTicket, now: Instant)
   func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant)
   func sessionPathWentDown(_ session: ServerSession, now: Instant)
   /// The session is over, by whoever's doing; the connection closes when its stream is written.
   func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant)
+}
+
+extension ServerSessionOwner {
+  /// An owner that knows no requests.
+  public func session(
+    _ session: ServerSession, asks request: SessionRequest, ticket: RequestTicket, now: Instant
+  ) {
+    session.refuse(ticket, Refusal(.unknownCommand, "this is not served here"))
+  }
 }
 
 /// A server's side of one connection, from accept to end. Sans-I/O: the reactor feeds bytes and time, and writes what
@@ -43,6 +54,9 @@ public final class ServerSession {
   public private(set) var roomBytes = 0
 
   private let limits: SessionLimits
+  /// When its token is over.
+  public private(set) var expires = Instant.never
+
   private let loginDeadline: Instant
   private let random: () -> UInt64
   private var loginSequence: UInt16 = 0
@@ -88,13 +102,18 @@ public final class ServerSession {
 
   /// The login is good.
   ///
-  /// - Parameter protection: nil when client or server does without UDP.
-  public func accept(_ reply: LoginReply, login: Login, protection: (any DatagramProtection)?, now: Instant) {
+  /// - Parameters:
+  ///   - protection: nil when client or server does without UDP.
+  ///   - expires: when the session ends by itself, for its token is over; `renew` puts it off.
+  public func accept(
+    _ reply: LoginReply, login: Login, protection: (any DatagramProtection)?, expires: Instant = .never, now: Instant
+  ) {
     guard state == .loggingIn else { return }
     state = .active
     user = reply.user
     deviceNumber = reply.deviceNumber
     epoch = reply.sessionEpoch
+    self.expires = expires
     isSendOnly = login.sendOnly
     roomMessages = limits.pendingMessages
     roomBytes = limits.pendingBytes
@@ -137,6 +156,23 @@ public final class ServerSession {
   private func setRoom(messages: UInt32, bytes: UInt64) {
     if messages > 0 { roomMessages = min(Int(messages), limits.pendingMessages) }
     if bytes > 0 { roomBytes = Int(min(bytes, UInt64(limits.pendingBytes))) }
+  }
+
+  // MARK: - Requests
+
+  /// The client brought another token: the session ends with that one.
+  public func renew(until expires: Instant) { self.expires = expires }
+
+  public func answer(_ ticket: RequestTicket, _ answer: SessionAnswer) {
+    guard state == .active else { return }
+    channel.writeStream(ticket.command, flags: .response, sequence: ticket.sequence, payload: answer.append)
+  }
+
+  /// The request is not granted; the session lives.
+  public func refuse(_ ticket: RequestTicket, _ refusal: Refusal) {
+    guard state == .active else { return }
+    channel.writeStream(
+      ticket.command, flags: [.response, .error], sequence: ticket.sequence, payload: refusal.append)
   }
 
   // MARK: - Towards the client
@@ -251,7 +287,14 @@ public final class ServerSession {
       channel.writeStream(.logout, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
       finish(Refusal(.unspecified, "logged out"), now: now)
     default:
-      refuseUnknown(header, transport)
+      if transport == .tcp, !header.flags.contains(.response), let command = header.command,
+        let request = try SessionRequest(command, reading: payload)
+      {
+        let ticket = RequestTicket(command: command, sequence: header.sequence)
+        owner.session(self, asks: request, ticket: ticket, now: now)
+      } else {
+        refuseUnknown(header, transport)
+      }
     }
     return true
   }
@@ -370,7 +413,7 @@ public final class ServerSession {
     switch state {
     case .ended: .never
     case .awaitingLogin, .loggingIn: loginDeadline
-    case .active: min(channel.deadline(now: now), lastHeard + WireTimes.idleTimeout, nextProbeRequest)
+    case .active: min(channel.deadline(now: now), lastHeard + WireTimes.idleTimeout, nextProbeRequest, expires)
     }
   }
 
@@ -390,6 +433,7 @@ public final class ServerSession {
     if lastHeard + WireTimes.idleTimeout <= now {
       return end(Refusal(.timedOut, "silent for too long", retryAfterMilliseconds: 1), now: now)
     }
+    if expires <= now { return end(Refusal(.tokenExpired, "the token's time is over"), now: now) }
     let floor = { (key: MessageKey) in key.order }
     if channel.expire(now: now, floor: floor, send: send) {
       nextProbeRequest = now

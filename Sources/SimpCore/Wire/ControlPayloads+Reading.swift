@@ -3,7 +3,7 @@ internal import CSimpMessages
 
 /// Control payloads are read by protobuf-c. Strings are checked in the packet's bytes first: protobuf-c would cut one
 /// at U+0000 and let through what is not UTF-8.
-private enum Control {
+enum Control {
   static func checkText(_ payload: Span<UInt8>, fields: UInt64) throws(WireError) {
     var reader = ProtobufReader(payload)
     while let field = try reader.next() {
@@ -88,6 +88,7 @@ extension LoginReply {
     udpKeepAliveMilliseconds = unsafe reply.udp_keepalive_ms
     tcpKeepAliveMilliseconds = unsafe reply.tcp_keepalive_ms
     idleTimeoutMilliseconds = unsafe reply.idle_timeout_ms
+    tokenExpires = unsafe reply.token_expires
     guard deviceNumber > 0, deviceNumber < 1 << 24, udpPort < 65536 else { throw .malformed }
     guard udpPort == 0 || udpSecret.count == 32 else { throw .malformed }
   }

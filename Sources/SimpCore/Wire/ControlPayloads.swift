@@ -36,12 +36,14 @@ public struct LoginReply: Hashable, Sendable {
   public var udpKeepAliveMilliseconds = UInt32(WireTimes.udpKeepAlive.milliseconds)
   public var tcpKeepAliveMilliseconds = UInt32(WireTimes.tcpKeepAlive.milliseconds)
   public var idleTimeoutMilliseconds = UInt32(WireTimes.idleTimeout.milliseconds)
+  /// Unix milliseconds; 0: the server does not say.
+  public var tokenExpires: UInt64 = 0
 
   public init() {}
 }
 
 /// Why a request was refused or a session is over: `Error` and `Ended` of session.proto have the same fields.
-public struct Refusal: Hashable, Sendable {
+public struct Refusal: Error, Hashable, Sendable {
   public var code: ErrorCode
   /// For a person.
   public var text: String
@@ -94,6 +96,7 @@ extension LoginReply {
     bytes.appendField(17, varint: UInt64(udpKeepAliveMilliseconds))
     bytes.appendField(18, varint: UInt64(tcpKeepAliveMilliseconds))
     bytes.appendField(19, varint: UInt64(idleTimeoutMilliseconds))
+    bytes.appendField(20, fixed64: tokenExpires)
   }
 }
 

@@ -8,6 +8,9 @@ public enum Command: UInt32, Hashable, Sendable {
   case pathResponse = 0x1_0006
   case pathUp = 0x1_0007
   case probeRequest = 0x1_0008
+  case renew = 0x1_0009
+  case kick = 0x1_000A
+  case counters = 0x1_000B
   case message = 0x2_0001
   case receipt = 0x3_0001
 

@@ -81,4 +81,6 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
   public static let tokenAudience = ErrorCode(rawValue: 27)
   public static let tokenIssuer = ErrorCode(rawValue: 28)
   public static let tokenKeyUnknown = ErrorCode(rawValue: 29)
+  public static let tokenRevoked = ErrorCode(rawValue: 30)
+  public static let forbidden = ErrorCode(rawValue: 31)
 }

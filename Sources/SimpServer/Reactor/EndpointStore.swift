@@ -21,6 +21,7 @@ final class EndpointStore {
 
   let link: RedisLink
   let directory: EndpointDirectory
+  private let revocations: RevocationDirectory
   private let log: Log
   // BOUND: one entry a device whose session is here, or left while Redis was away; of those at most `maximumOwed`.
   private var wanted: [Device: Wanted] = [:]
@@ -32,6 +33,7 @@ final class EndpointStore {
   init(loop: EventLoop, address: RedisAddress, node: String, log: Log, rewrite: @escaping () -> Void) {
     link = RedisLink(loop: loop, address: address)
     directory = EndpointDirectory(loop: loop, link: link, node: node)
+    revocations = RevocationDirectory(link: link)
     self.log = log
     link.onUp = { [weak self] in
       log.info("redis up", ["address": address])
@@ -53,17 +55,28 @@ final class EndpointStore {
   var isSettled: Bool { wanted.isEmpty }
 
   func openSession(user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void) {
+    // The same link answers in order: this is here before the session is.
+    var revoked: Result<UInt64?, RedisError> = .success(nil)
+    revocations.read(user: user) { revoked = $0 }
     directory.openSession(
       user: user, outboxId: login.outboxId, presentedDevice: login.deviceNumber & 0xFF_FFFF, sendOnly: login.sendOnly,
       proposedEpoch: proposedEpoch
     ) { [log] result in
-      switch result {
-      case .success(let grant):
-        completion(LoginGrant(deviceNumber: grant.deviceNumber, epoch: grant.epoch))
+      switch result.flatMap({ grant in revoked.map { (grant, $0) } }) {
+      case .success((let grant, let until)):
+        completion(LoginGrant(deviceNumber: grant.deviceNumber, epoch: grant.epoch, revokedUntil: until))
       case .failure(let error):
         log.warn("redis cannot open a session", ["user": user, "reason": error])
         completion(nil)
       }
+    }
+  }
+
+  /// - Parameter completion: whether Redis has it.
+  func revoke(user: String, until: UInt64, lifetimeSeconds: UInt64, completion: @escaping (Bool) -> Void) {
+    revocations.write(user: user, until: until, lifetimeSeconds: lifetimeSeconds) { [log] error in
+      if let error { log.warn("redis does not know who was sent away", ["user": user, "reason": error]) }
+      completion(error == nil)
     }
   }
 

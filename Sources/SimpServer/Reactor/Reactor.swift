@@ -66,6 +66,8 @@ final class Reactor: @unchecked Sendable {
       keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters, limits: shared.limits)
     store = EndpointStore(loop: loop, address: redis, node: shared.node, log: shared.log) { [unowned self] in
       self.board.rewriteEndpoints()
+      // All reactors know the same.
+      if self.number == 0 { self.board.rewriteRevocations() }
     }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
     parkedTimer = loop.makeTimer { [unowned self] in self.greetParked() }
@@ -317,6 +319,19 @@ extension Reactor: SwitchboardPorts {
 
   func openSession(user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void) {
     store.openSession(user: user, login: login, proposedEpoch: proposedEpoch, completion: completion)
+  }
+
+  func storeRevocation(user: String, until: UInt64, completion: @escaping (Bool) -> Void) {
+    let (now, end) = (EventLoop.wallClockSeconds, until + Revocations.lifetimeSeconds)
+    guard end > now else { return completion(true) }
+    store.revoke(user: user, until: until, lifetimeSeconds: end - now, completion: completion)
+  }
+
+  var leewaySeconds: UInt64 { shared.tokens.leewaySeconds }
+
+  var counterValues: [SessionAnswer.Counter] {
+    shared.counters.registry.values.map { SessionAnswer.Counter(name: $0.key, value: $0.value) }
+      .sorted { $0.name < $1.name }
   }
 
   func writeEndpoint(_ record: EndpointRecord) { store.write(record) }

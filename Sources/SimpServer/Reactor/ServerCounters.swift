@@ -2,8 +2,12 @@ internal import SimpSupport
 
 /// What one server counts, all its reactors together.
 struct ServerCounters: Sendable {
+  let registry: CounterRegistry
   let logins: Counter
   let loginsRefused: Counter
+  /// Sessions that went on with a new token, and users sent away.
+  let renewals: Counter
+  let kicks: Counter
   /// Connections closed at once, or refused at their login, because there are too many: from one address, in all.
   let connectionsRefused: Counter
   /// Connections that had not logged in when too many newer ones came.
@@ -32,8 +36,11 @@ struct ServerCounters: Sendable {
   let strangers: Counter
 
   init(_ registry: CounterRegistry) {
+    self.registry = registry
     logins = registry.counter("simp_logins_total")
     loginsRefused = registry.counter("simp_logins_refused_total")
+    renewals = registry.counter("simp_token_renewals_total")
+    kicks = registry.counter("simp_kicks_total")
     connectionsRefused = registry.counter("simp_connections_refused_total")
     connectionsDisplaced = registry.counter("simp_connections_displaced_total")
     loginsRefusedByLoad = registry.counter("simp_logins_refused_load_total")

@@ -21,6 +21,16 @@ enum Note: Sendable {
   case report(Report)
   case entered(user: String, Location)
   case left(user: String, Location)
+  case kicked(Kick)
+}
+
+/// A user is sent away.
+struct Kick: Sendable {
+  var user: String
+  /// Tokens issued up to then are refused, in Unix seconds.
+  var until: UInt64
+  /// For the user; may be empty.
+  var reason: String
 }
 
 struct Relay: Sendable {

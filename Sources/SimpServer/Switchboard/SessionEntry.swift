@@ -11,6 +11,11 @@ final class SessionEntry {
   var turnedAway: Refusal?
   /// Set by the reactor while it has not logged in.
   var isWaiting = false
+  /// What its token says.
+  var claims = TokenClaims(user: "")
+  // BOUND: checking a signature costs much more than sending a packet.
+  var renewals = TokenBucket(perSecond: 1, burst: SessionEntry.renewalBurst)
+  static let renewalBurst = 8
   /// The login under way, until it is accepted.
   var since: UInt64 = 0
   /// Set by the reactor while the session waits for its flush.

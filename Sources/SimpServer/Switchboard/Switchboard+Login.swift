@@ -10,8 +10,9 @@ extension Switchboard: ServerSessionOwner {
     case .failure(let failure):
       refuse(session, failure.refusal, now: now)
     case .success(let claims):
+      guard !isRevoked(claims) else { return refuse(session, Self.revoked, now: now) }
       ports.openSession(user: claims.user, login: login, proposedEpoch: ports.nextEpoch()) { [weak self] grant in
-        self?.open(session.id, user: claims.user, login: login, grant: grant)
+        self?.open(session.id, claims, login: login, grant: grant)
       }
     }
   }
@@ -24,9 +25,13 @@ extension Switchboard: ServerSessionOwner {
     session.refuse(refusal, now: now)
   }
 
-  private func open(_ id: UInt64, user: String, login: Login, grant: LoginGrant?) {
+  private func open(_ id: UInt64, _ claims: TokenClaims, login: Login, grant: LoginGrant?) {
     guard let entry = entries[id], !entry.session.isEnded else { return }
     defer { ports.needsFlush(entry) }
+    let user = claims.user
+    if let until = grant?.revokedUntil { revocations.insert(user, until: until) }
+    // Again: it may have come while the store was asked.
+    guard !isRevoked(claims) else { return refuse(entry.session, Self.revoked, now: ports.now) }
     guard let grant = grant ?? grantWithoutStore(login) else {
       let refusal = Refusal(.unavailable, "the server's store is away, try again", retryAfterMilliseconds: 1000)
       return refuse(entry.session, refusal, now: ports.now)
@@ -40,6 +45,7 @@ extension Switchboard: ServerSessionOwner {
     reply.node = node
     reply.windowMessages = UInt32(limits.session.windowMessages)
     reply.windowBytes = UInt64(limits.session.windowBytes)
+    reply.tokenExpires = milliseconds(claims.ends)
     if let cipher {
       reply.udpPort = udpPort
       reply.cipher = cipher
@@ -49,7 +55,9 @@ extension Switchboard: ServerSessionOwner {
     let protection = cipher.map { ports.makeProtection(secret: reply.udpSecret, cipher: $0) }
     entry.since = reply.serverTime
     entry.rate = rates.begin(user, now: ports.now)
-    entry.session.accept(reply, login: login, protection: protection, now: ports.now)
+    entry.claims = claims
+    entry.session.accept(
+      reply, login: login, protection: protection, expires: instant(ofWallClock: claims.ends), now: ports.now)
     ports.wipe(&reply.udpSecret)
     counters.logins.add()
     log.info(

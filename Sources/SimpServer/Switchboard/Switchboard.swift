@@ -26,6 +26,7 @@ final class Switchboard {
   /// Bytes of messages held for the sessions of this reactor.
   var heldBytes = 0
   var refusalLog = LogBudget()
+  var revocations = Revocations()
 
   /// - Parameters:
   ///   - reactors: how many there are; this one is number `reactor`.
@@ -126,7 +127,7 @@ final class Switchboard {
     entry.session.end(Refusal(.replaced, "a newer login of this user took over"), now: ports.now)
   }
 
-  private func tellOthers(_ note: Note) {
+  func tellOthers(_ note: Note) {
     for other in 0..<reactors where other != Int(reactor) { ports.post(note, to: UInt8(other)) }
   }
 
@@ -138,6 +139,7 @@ final class Switchboard {
     case .entered(let user, let location): self.note(user: user, at: location)
     case .left(let user, let location):
       if directory[user] == location { directory[user] = nil }
+    case .kicked(let kick): carryOut(kick, now: now)
     }
   }
 }

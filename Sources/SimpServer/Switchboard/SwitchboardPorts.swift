@@ -4,11 +4,19 @@ internal import SimpCore
 struct LoginGrant: Hashable, Sendable {
   var deviceNumber: UInt32
   var epoch: UInt64
+  /// The store's word that tokens of the user issued up to then, in Unix seconds, are refused.
+  var revokedUntil: UInt64?
 }
 
 /// What a token that is good says.
 struct TokenClaims: Hashable, Sendable {
   var user: String
+  /// When a session with it ends: `exp` and the leeway. Unix seconds.
+  var ends = UInt64.max
+  /// `iat`, in Unix seconds.
+  var issued: UInt64?
+  /// May send others away, and read counters.
+  var isAdmin = false
 }
 
 /// Where a user's device is, for the other nodes and for whoever looks.
@@ -35,6 +43,13 @@ protocol SwitchboardPorts: AnyObject {
   /// Writes, rewrites or removes the endpoint of a device; fenced by epoch, repeated when the store comes back.
   func writeEndpoint(_ record: EndpointRecord)
   func removeEndpoint(_ record: EndpointRecord)
+  /// Keeps it in the store, for as long as `Revocations.lifetimeSeconds`, that tokens issued up to `until` are refused.
+  /// Called back on the reactor with whether it is there; one that is not is asked for again when the store is back.
+  func storeRevocation(user: String, until: UInt64, completion: @escaping (Bool) -> Void)
+  /// How far the clocks of issuers may be ahead, in seconds.
+  var leewaySeconds: UInt64 { get }
+  /// What the server counts, sorted by name.
+  var counterValues: [SessionAnswer.Counter] { get }
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection
   /// Overwrites a secret that was used, and empties it.
   func wipe(_ secret: inout [UInt8])

@@ -205,7 +205,7 @@ final class SimulatedClient {
       case .failed(let reason):
         world.fail("\(name): \(reason)")
         return lose(becauseOf: nil)
-      case .pathUp, .pathDown, .pong: break
+      case .pathUp, .pathDown, .pong, .answered: break
       }
     }
   }

@@ -125,6 +125,10 @@ final class SimulatedReactor: SwitchboardPorts {
 
   func sessionEnded(_ entry: SessionEntry) { needsFlush(entry) }
 
+  func storeRevocation(user: String, until: UInt64, completion: @escaping (Bool) -> Void) { completion(true) }
+  var leewaySeconds: UInt64 { 0 }
+  var counterValues: [SessionAnswer.Counter] { [] }
+
   func nextEpoch() -> UInt64 { server.nextEpoch() }
   var now: Instant { world.now }
   var wallClockMilliseconds: UInt64 { 1_700_000_000_000 + world.now.nanoseconds / 1_000_000 }

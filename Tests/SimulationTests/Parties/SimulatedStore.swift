@@ -1,5 +1,4 @@
 @testable import SimpCore
-
 @testable import SimpServer
 
 /// What Redis keeps, with the rules of its scripts: device numbers by outbox, epochs, endpoints. Outlives servers.
