@@ -16,14 +16,19 @@ struct Access: Sendable {
       Flag("token-file", placeholder: "FILE", isSetting: true, help: "file with your token (or SIMP_TOKEN: the token)"),
       Flag("as", placeholder: "USER", help: "make a token for USER with the server's key"),
       Flag("key", placeholder: "FILE", default: TokenCommand.defaultKey, isSetting: true, help: "that key, for --as"),
+      Flag("audience", placeholder: "TEXT", isSetting: true, help: "aud of that token, for a server with --audience"),
+      Flag("issuer", placeholder: "TEXT", isSetting: true, help: "iss of it, for a server with --issuer"),
       Flag("no-udp", isSetting: true, help: "TCP only"),
     ] + TrustSettings.flags
 
   /// Reads the flags and finds a token: by `--as`, then `--token-file` or SIMP_TOKEN_FILE, then SIMP_TOKEN.
   ///
+  /// - Parameter administrator: makes a token for this user, an administrator's, with the server's key, unless a flag
+  ///   names another or the key cannot be had.
   /// - Throws: what is wrong or missing, and how to get it.
   init(
-    _ settings: Settings, environment: (String) -> String? = Settings.processEnvironment
+    _ settings: Settings, administrator: String? = nil,
+    environment: (String) -> String? = Settings.processEnvironment
   ) throws(UsageError) {
     server = settings.string("server") ?? ""
     configuration = SIMPConnection.Configuration()
@@ -32,18 +37,25 @@ struct Access: Sendable {
     configuration.usesUDP = try !settings.isOn("no-udp")
     configuration.tls = SIMPConnection.Configuration.TLS(
       try TrustSettings(settings, server: server, keyPath: settings.string("key")))
-    if let user = settings.string("as") {
+    let path = settings.string("key") ?? TokenCommand.defaultKey
+    var grant = TokenGrant(user: settings.string("as") ?? administrator ?? "", lifetimeSeconds: 3600)
+    grant.audience = settings.string("audience")
+    grant.issuer = settings.string("issuer")
+    grant.isAdmin = administrator != nil
+    if settings.string("as") != nil {
       guard settings.origin("token-file") != "--token-file" else {
         throw UsageError("--as makes a token, --token-file names one: give one of them")
       }
-      let path = settings.string("key") ?? TokenCommand.defaultKey
-      let mint = try Self.minter(user: user, keyPath: path)
+      let mint = try Self.minter(grant, keyPath: path)
       token = try mint()
       configuration.tokenProvider = { try mint() }
     } else if let path = settings.string("token-file") {
       token = try Self.readToken(path)
       // Whoever renews the file keeps the connection alive beyond the life of one token.
       configuration.tokenProvider = { try Self.readToken(path) }
+    } else if administrator != nil, let mint = try? Self.minter(grant, keyPath: path) {
+      token = try mint()
+      configuration.tokenProvider = { try mint() }
     } else if let text = environment("SIMP_TOKEN"), case let trimmed = Self.trimmed(text), !trimmed.isEmpty {
       token = trimmed
     } else {
@@ -61,15 +73,15 @@ struct Access: Sendable {
 
   /// Tokens of an hour, a fresh one for each login.
   private static func minter(
-    user: String, keyPath: String
+    _ grant: TokenGrant, keyPath: String
   ) throws(UsageError) -> @Sendable () throws(UsageError) -> String {
     do throws(TokenError) {
       let key = try TokenKey.load(path: keyPath)
       return { () throws(UsageError) in
         do throws(TokenError) {
-          return try Tokens.mint(user: user, key: key, ttlSeconds: 3600, now: EventLoop.wallClockSeconds)
+          return try Tokens.mint(grant, key: key, now: EventLoop.wallClockSeconds)
         } catch {
-          throw UsageError("\(quoted(user)): \(error)")
+          throw UsageError("\(quoted(grant.user)): \(error)")
         }
       }
     } catch {

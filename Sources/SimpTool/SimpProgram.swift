@@ -6,7 +6,7 @@ public enum SimpProgram {
     name: "simp", summary: "sends and receives messages.",
     subcommands: [
       SendCommand.subcommand, ListenCommand.subcommand, ChatCommand.subcommand, PingCommand.subcommand,
-      TokenCommand.subcommand,
+      TokenCommand.subcommand, AdminCommand.subcommand,
     ],
     notes: """
       Who you are: a token in SIMP_TOKEN or --token-file; on the server's own machine --as USER makes one.

@@ -16,6 +16,7 @@ enum TokenCommand {
       Flag("not-before", placeholder: "TIME", help: "nbf: it is good only this long from now"),
       Flag("audience", placeholder: "TEXT", help: "aud, for a server with --audience"),
       Flag("issuer", placeholder: "TEXT", help: "iss, for a server with --issuer"),
+      Flag("admin", help: "its bearer may use simp admin"),
     ],
     notes: """
       The key is made by the server at its first start, in its state directory, or by simp-server genkey. It also says
@@ -32,6 +33,7 @@ enum TokenCommand {
     grant.notBefore = delay.map { now + UInt64($0.components.seconds) }
     grant.audience = settings.string("audience")
     grant.issuer = settings.string("issuer")
+    grant.isAdmin = try settings.isOn("admin")
     let token: String
     do throws(TokenError) {
       let key = try TokenKey.load(path: settings.string("key") ?? defaultKey, name: settings.string("kid"))
