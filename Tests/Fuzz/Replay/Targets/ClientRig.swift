@@ -131,7 +131,7 @@ final class ClientRig {
     case .ended, .failed:
       try require(!isOver, "over twice")
       isOver = true
-    case .pathUp, .pathDown, .pong:
+    case .pathUp, .pathDown, .pong, .answered:
       try require(isLoggedIn, "\(event) before the login")
     }
   }
