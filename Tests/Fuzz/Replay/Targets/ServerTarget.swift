@@ -71,8 +71,10 @@ enum ServerTarget {
     case 80..<120:
       return (Packets.receipt(receipt(&script)), nil)
     case 120..<150:
-      let known = address.flatMap { rig.challenges[$0]?.min() }
-      let token = form & 1 == 0 ? known ?? script.number() : script.number()
+      // A token that the server sent there, or to another address.
+      let other = addresses[Int(form & 3) % addresses.count]
+      let known = form & 4 == 0 ? address.flatMap { rig.challenges[$0]?.min() } : rig.challenges[other]?.min()
+      let token = known ?? script.number()
       return (Packets.packet(.pathResponse, Self.token(token)), token)
     case 150..<180:
       let padding = [UInt8](repeating: 0, count: form & 1 == 0 ? 1140 : Int(script.byte()))

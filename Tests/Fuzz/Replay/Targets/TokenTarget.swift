@@ -55,6 +55,8 @@ enum TokenTarget {
     try require(holds(body, "\(claims.expires)"), "an end that stands nowhere")
     try require(Tokens.isValidUser(claims.user), "a user \(claims.user)")
     try require(holds(body, claims.user) || holds(body, "\\"), "a user that stands nowhere")
+    let isForUs = !holds(body, "\"aud\"") || holds(body, "\"simp\"") || holds(body, "\\")
+    try require(isForUs, "taken though it is for somebody else")
     try require(!claims.isAdmin || holds(body, "admin") || holds(body, "\\u"), "an administrator from nowhere")
     return true
   }
