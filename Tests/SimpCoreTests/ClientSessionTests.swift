@@ -46,6 +46,30 @@ import Testing
     }
   }
 
+  /// A datagram from the server with these packets in it, the first of its session.
+  private func receive(datagram packets: [UInt8], _ session: ClientSession) -> [String] {
+    session.startUDP(NumberedProtection(isServer: false), server: .v4(192, 0, 2, 9, port: 7468), seed: 4, now: start)
+    var bytes: [UInt8] = []
+    DatagramHeader(connectionId: 0, packetNumber: 0).append(to: &bytes)
+    bytes += packets
+    NumberedProtection(isServer: true).seal(&bytes, packetNumber: 0)
+    var span = bytes.mutableSpan
+    session.receive(datagram: &span, now: start)
+    return session.takeEvents().map { event in
+      if case .ended = event { "ended" } else if case .pong = event { "pong" } else { "other" }
+    }
+  }
+
+  @Test func aGoodbyeIsAnsweredByTCPAlone() {
+    let goodbye = SessionRig.packet(.logout, flags: .response)
+    let session = loggedIn()
+    // The pong shows that the datagram was read to its end.
+    let pong = SessionRig.packet(.ping, flags: .response)
+    #expect(receive(datagram: goodbye + goodbye + pong, session) == ["pong"])
+    #expect(session.isActive)
+    #expect(receive(goodbye + goodbye, session) == ["ended 0"])
+  }
+
   private func outcome(_ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob") -> [UInt8] {
     var payload: [UInt8] = []
     Receipt(outcomes: [Outcome(state, user: user, orders: [orders])]).append(to: &payload)

@@ -285,7 +285,7 @@ public final class ClientSession {
     case .receipt: try handleReceipt(payload, transport, now: now)
     case .ping: try handlePing(header, payload, transport)
     case .ended where transport == .tcp: end(try Refusal(reading: payload))
-    case .logout where header.flags.contains(.response): end(Refusal(.unspecified, "logged out"))
+    case .logout where header.isStreamResponse(transport): end(Refusal(.unspecified, "logged out"))
     case .pathChallenge where transport == .udp: prover.challenged(try TokenPayload.read(payload))
     case .pathResponse where transport == .udp: pathResponded(try TokenPayload.read(payload), now: now)
     case .pathUp where transport == .tcp:
@@ -361,6 +361,7 @@ public final class ClientSession {
   }
 
   private func end(_ refusal: Refusal) {
+    guard state != .ended else { return }
     state = .ended
     events.append(.ended(refusal))
   }
