@@ -72,11 +72,12 @@ class Client:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         self.tcp = socket.create_connection((self.host, self.port), timeout=5)
         self.tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        own = self.tcp.getsockname()[0]
         if self.pin:
             self.tcp = simptls.wrap(self.tcp, self.pin)
         self.tcp.setblocking(False)
         self.udp = socket.socket(family, socket.SOCK_DGRAM)
-        self.udp.bind((self.host, 0))
+        self.udp.bind((own, 0))
         self.udp.setblocking(False)
         self.framer = wire.Framer()
         self.unsent = b""
