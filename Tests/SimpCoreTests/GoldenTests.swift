@@ -116,6 +116,14 @@ import Testing
     #expect(readBack == content)
   }
 
+  @Test func anAttachmentWithNothingInItIsStillOne() throws {
+    var content = MessageContent(text: "")
+    content.attachment = Attachment()
+    let payload = Array(EncodedMessage(content, messageId: 6, order: 2, toUser: "bob").bytes[16...])
+    let readBack = try MessageContent(try MessageFields(reading: payload.span), payload: payload.span)
+    #expect(readBack.attachment == Attachment())
+  }
+
   @Test func aClientMayNotNameTheSender() throws {
     let bytes = try GoldenFile("messages.txt")("message.full")
     #expect(throws: WireError.fieldForbidden) { try MessageFields(reading: bytes.span).checkFromClient(bytes.span) }

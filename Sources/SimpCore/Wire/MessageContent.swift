@@ -25,7 +25,7 @@ public struct MessageContent: Hashable, Sendable {
     text = Text.string(payload, fields.content)
     imageURL = Text.string(payload, fields.imageURL)
     imageScale = fields.imageScale
-    if !fields.attachment.isEmpty { attachment = try Attachment(reading: payload.extracting(fields.attachment)) }
+    if let range = fields.attachment { attachment = try Attachment(reading: payload.extracting(range)) }
     custom = [UInt8](payload.extracting(fields.custom))
     time = fields.time
   }

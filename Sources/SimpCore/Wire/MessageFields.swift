@@ -12,7 +12,8 @@ public struct MessageFields: Hashable, Sendable {
   public var fromUser = 0..<0
   public var toUser = 0..<0
   public var toGroup = 0..<0
-  public var attachment = 0..<0
+  /// nil: not in the bytes.
+  public var attachment: Range<Int>?
   public var custom = 0..<0
   /// `server_time` was in the bytes, be it 0.
   public var hasServerTime = false
