@@ -75,7 +75,7 @@ import Testing
     }
     let counters = rig.server.channel.counters
     #expect(counters.keyChangesOfPeer == 0)
-    #expect(counters.datagramsForged + counters.datagramsOutOfPhase == 1000)
+    #expect(counters.datagramsForged + counters.datagramsOutOfPhase + counters.datagramsReplayed == 1000)
     #expect(rig.deliver(good, to: \.server))
   }
 
@@ -129,7 +129,8 @@ import Testing
     let rig = ChannelRig(limits: KeyLimits())
     rig.send(3, from: \.client)
     let good = rig.take(\.client)
-    var bad = good[0]
+    // Of a number that is never taken in: one that was is not tried at all.
+    var bad = good[2]
     bad[bad.count - 1] ^= 1
     for _ in 0..<20_000 { rig.deliver(bad, to: \.server, isProven: false) }
     #expect(rig.server.protection.tried == 1000)
@@ -144,6 +145,38 @@ import Testing
     rig.pass(.seconds(3600))
     for _ in 0..<5000 { rig.deliver(bad, to: \.server, isProven: false) }
     #expect(rig.server.protection.tried == 2012)
+  }
+
+  /// Recorded traffic, as it was and bent, from whatever address: no copy is opened, so that playing it again costs next
+  /// to nothing.
+  @Test(arguments: [true, false]) func recordingsAreNotOpened(isProven: Bool) {
+    let rig = ChannelRig(limits: KeyLimits())
+    let sealing = NumberedProtection(isServer: false)
+    func datagram(_ number: UInt64) -> [UInt8] {
+      var bytes: [UInt8] = []
+      DatagramHeader(connectionId: 7, packetNumber: number).append(to: &bytes)
+      PacketWriter.append(.ping, to: &bytes) { _ in }
+      sealing.seal(&bytes, packetNumber: number)
+      return bytes
+    }
+    let recorded = (0..<1100).map { datagram($0) }
+    // The first of them comes too late to be told from a copy.
+    for datagram in recorded.dropFirst() { #expect(rig.deliver(datagram, to: \.server)) }
+    let tried = rig.server.protection.tried
+    #expect(tried == recorded.count - 1)
+    for datagram in recorded {
+      var otherPhase = datagram
+      otherPhase[1] ^= 1
+      var otherTag = datagram
+      otherTag[otherTag.count - 1] ^= 1
+      for copy in [datagram, otherPhase, otherTag] {
+        #expect(!rig.deliver(copy, to: \.server, isProven: isProven))
+      }
+    }
+    #expect(rig.server.protection.tried == tried)
+    let counters = rig.server.channel.counters
+    #expect(counters.datagramsReplayed == UInt64(3 * recorded.count) && counters.datagramsForged == 0)
+    #expect(rig.deliver(datagram(1100), to: \.server, isProven: isProven))
   }
 
   /// Junk in an honest client's name, and from everywhere else, costs it nothing that it can notice.

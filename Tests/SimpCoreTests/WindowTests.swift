@@ -20,6 +20,7 @@ import Testing
       }
       next = max(next, number)
       let isNew = !seen.contains(number) && highest.map { number > $0 || $0 - number < ReplayWindow.width } ?? true
+      #expect(window.refuses(number) == !isNew, "seed \(seed), step \(step), number \(number)")
       let result = window.insert(number)
       #expect(result == isNew, "seed \(seed), step \(step), number \(number)")
       if isNew { seen.insert(number) }

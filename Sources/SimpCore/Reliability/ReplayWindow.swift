@@ -9,26 +9,25 @@ public struct ReplayWindow: Sendable {
 
   public init() {}
 
+  /// Whether a number was marked before, or lies so far back that nobody knows. A look changes nothing, so it may be had
+  /// before the tag was verified.
+  public func refuses(_ number: UInt64) -> Bool {
+    guard let highest, number <= highest else { return false }
+    return highest - number >= Self.width || words[Int(number / 64 % 16)] & 1 << (number % 64) != 0
+  }
+
   /// Marks a number.
   ///
-  /// - Returns: false when it was marked before, or lies so far back that nobody knows.
+  /// - Returns: false when it is refused.
   public mutating func insert(_ number: UInt64) -> Bool {
+    if refuses(number) { return false }
     let word = number / 64
-    if let highest {
-      if number > highest {
-        let ahead = min(word - highest / 64, 16)
-        for step in 0..<ahead { words[Int((word - step) % 16)] = 0 }
-        self.highest = number
-      } else if highest - number >= Self.width {
-        return false
-      }
-    } else {
-      highest = number
+    if let highest, number > highest {
+      let ahead = min(word - highest / 64, 16)
+      for step in 0..<ahead { words[Int((word - step) % 16)] = 0 }
     }
-    let bit = UInt64(1) << (number % 64)
-    let index = Int(word % 16)
-    if words[index] & bit != 0 { return false }
-    words[index] |= bit
+    highest = max(highest ?? number, number)
+    words[Int(word % 16)] |= 1 << (number % 64)
     return true
   }
 }

@@ -21,6 +21,11 @@ extension Channel {
   ) -> Arrival? {
     guard let protection, let header = DatagramHeader(reading: datagram.span), header.connectionId == connectionId
     else { return nil }
+    // Before the tag, which costs more than all the rest: recorded traffic is what anybody can send as fast as it comes.
+    guard !replay.refuses(header.packetNumber) else {
+      counters.datagramsReplayed += 1
+      return nil
+    }
     guard let key = phases.key(for: header) else {
       counters.datagramsOutOfPhase += 1
       return nil
@@ -35,10 +40,8 @@ extension Channel {
       if counters.datagramsForged >= phases.limits.forgedDatagrams { endUDP(.tooManyForged) }
       return nil
     }
-    guard replay.insert(header.packetNumber) else {
-      counters.datagramsReplayed += 1
-      return nil
-    }
+    let isFirst = replay.insert(header.packetNumber)
+    precondition(isFirst, "a datagram was opened although its number had been seen")
     guard follow(header.packetNumber, openedWith: key, now: now) else { return nil }
     counters.datagramsReceived += 1
     let isNewest = header.packetNumber > highestReceived ?? 0 || highestReceived == nil
