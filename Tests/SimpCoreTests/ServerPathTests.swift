@@ -30,10 +30,11 @@ import Testing
       return bytes
     }
 
-    func send(_ datagram: [UInt8], from address: PeerAddress) {
+    @discardableResult
+    func send(_ datagram: [UInt8], from address: PeerAddress) -> Bool {
       var copy = datagram
       var span = copy.mutableSpan
-      rig.session.receive(datagram: &span, from: address, now: now)
+      return rig.session.receive(datagram: &span, from: address, now: now)
     }
 
     /// What leaves, by address.
@@ -79,6 +80,23 @@ import Testing
     #expect(protection.tried - before == 5000)
     client.send(client.datagram(Client.token(.ping, 77)), from: Self.here)
     #expect(client.flush().map(\.to) == [Self.here])
+  }
+
+  /// What is dropped leaves nothing to do, so that a flood of it does not have a session flushed again and again.
+  @Test func whatIsDroppedLeavesNothingToDo() {
+    let client = Client()
+    client.prove(Self.here)
+    let good = client.datagram(Client.token(.ping, 1))
+    var bad = client.datagram(Client.token(.ping, 2))
+    bad[bad.count - 1] ^= 1
+    #expect(client.send(good, from: Self.here))
+    #expect(!client.send(good, from: Self.here) && !client.send(good, from: Self.elsewhere))
+    #expect(!client.send(bad, from: Self.here) && !client.send(bad, from: Self.elsewhere))
+    // The last bad tag of all ends UDP, and that is to be told.
+    client.rig.session.channel.phases.limits.forgedDatagrams = 3
+    #expect(client.send(bad, from: Self.here))
+    client.rig.session.end(Refusal(.shuttingDown, "gone"), now: client.now)
+    #expect(!client.send(client.datagram(Client.token(.ping, 3)), from: Self.here))
   }
 
   /// Challenges by the thousand and no receipt of anything: one answer a turn, and nothing piles up.

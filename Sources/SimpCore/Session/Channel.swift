@@ -56,7 +56,7 @@ public final class Channel {
   /// Why there is no UDP any more.
   private(set) var udpEnd: UDPEnd?
   var forgeries = ForgeryAllowance()
-  private var isUDPEndNews = false
+  private(set) var isUDPEndNews = false
   var connectionId: UInt64 = 0
   /// Where datagrams go: proven, or for a client the server's address.
   var peer: PeerAddress?

@@ -243,8 +243,11 @@ public final class ServerSession {
   }
 
   /// A datagram that carries this session's connection id; decrypted in place.
-  public func receive(datagram: inout MutableSpan<UInt8>, from address: PeerAddress, now: Instant) {
-    guard state == .active else { return }
+  ///
+  /// - Returns: whether anything came of it, so that a flush may be due; false for what was dropped.
+  @discardableResult
+  public func receive(datagram: inout MutableSpan<UInt8>, from address: PeerAddress, now: Instant) -> Bool {
+    guard state == .active else { return false }
     let size = datagram.count
     source = address
     heldInDatagram.removeAll(keepingCapacity: true)
@@ -254,7 +257,8 @@ public final class ServerSession {
       try self.handle(header, payload, .udp, now: now)
     }
     source = nil
-    guard let arrival, state == .active else { return }
+    guard let arrival else { return channel.isUDPEndNews }
+    guard state == .active else { return true }
     if arrival.isAnswered {
       // Its receipt cannot speak for all messages of the datagram: each gets its own word, on TCP.
       for (user, order) in heldInDatagram { report(.accepted, to: user, order: order, now: now) }
@@ -262,6 +266,7 @@ public final class ServerSession {
     if address != channel.peer || channel.path != .up {
       paths.received(size, from: address, isNewest: arrival.isNewest)
     }
+    return true
   }
 
   private func handle(

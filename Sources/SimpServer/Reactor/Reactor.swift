@@ -180,8 +180,7 @@ final class Reactor: @unchecked Sendable {
     guard let header = DatagramHeader(reading: datagram.span),
       let entry = board.entry(connectionId: header.connectionId)
     else { return shared.counters.strangers.add() }
-    entry.session.receive(datagram: &datagram, from: address, now: loop.now)
-    needsFlush(entry)
+    if entry.session.receive(datagram: &datagram, from: address, now: loop.now) { needsFlush(entry) }
   }
 
   // MARK: - Output
