@@ -1,6 +1,7 @@
 """simp-server as a program: what it asks for, what it refuses, and how it ends."""
 
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -185,3 +186,28 @@ def test_a_redis_beside_it_that_goes_and_comes_back(tmp_path, names):
         server.stop()
         redis.kill()
         redis.wait()
+
+
+@pytest.fixture
+def teardown(tmp_path):
+    """The environment in which a program says that OpenSSL is taken down."""
+    source = pathlib.Path(__file__).parent / "teardown.c"
+    library = tmp_path / "teardown.so"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source, "-lcrypto"], check=True, timeout=60)
+    return os.environ | {"LD_PRELOAD": str(library)}
+
+
+def test_the_end_leaves_openssl_to_other_threads(tmp_path, teardown):
+    """A program ends while other threads of it close connections: what these use must stand to the last."""
+    server = Program([BIN / "simp-server", *map(str, ports()), "--state", tmp_path / "s", "--redis", "embedded"], env=teardown)
+    try:
+        line = server.wait_for(lambda: next((each for each in server.out if "ready" in each), None))
+        address = line.split("TCP ")[1].split(",")[0]
+        refused = Program(
+            [BIN / "simp", "send", "bob", "text"], env=teardown | {"SIMP_SERVER": address, "SIMP_TOKEN": "t"})
+        assert refused.finish(60) != 0
+    finally:
+        assert server.stop() == 0
+    for each in (server, refused):
+        assert "watching" in each.err and "torn down" not in each.err, each.text
