@@ -125,6 +125,14 @@ public final class RunningProgram: Sendable {
     return status.signal == 0 ? status.code : 128 + status.signal
   }
 
+  /// Waits until it ends, which must be with `code`; else what it said is the error.
+  public func end(with code: Int32) async throws {
+    let actual = try await end()
+    guard actual == code else {
+      throw Trouble(description: "\(name) ended with \(actual), not \(code):\n\(output)\(errorOutput)")
+    }
+  }
+
   private func wait(_ purpose: String, seconds: Double, until condition: () -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while !condition() {

@@ -47,7 +47,7 @@ struct PairProgramTests {
 
   @Test func withoutUDPEverythingGoesByTCP() async throws {
     let (status, program) = try await run(["--rate", "100", "-d", "1", "--no-udp", "--json"])
-    #expect(status == 0)
+    #expect(status == 0, "\(program.output)\(program.errorOutput)")
     #expect(number("by_tcp", in: program.output) == number("sent", in: program.output))
     #expect(program.output.contains("\"cipher\":null"))
   }

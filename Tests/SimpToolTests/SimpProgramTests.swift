@@ -21,9 +21,9 @@ struct SimpProgramTests {
     let bob = try await listener(server, "bob", ["-n", "\(lines.count + 1)"])
     let text = lines.joined(separator: "\n") + "\nwithout newline"
     let alice = try await server.simp("alice", ["send", "bob"], input: text)
-    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+    try await alice.end(with: 0)
     #expect(alice.output.hasPrefix("1001 of 1001 lines delivered"))
-    #expect(try await bob.end() == 0)
+    try await bob.end(with: 0)
     #expect(bob.output == text + "\n")
   }
 
@@ -31,10 +31,10 @@ struct SimpProgramTests {
     let server = try await server()
     let bob = try await listener(server, "bob", ["--json", "-n", "1"])
     let alice = try await server.simp("alice", ["send", "bob", "hello"])
-    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+    try await alice.end(with: 0)
     let report = alice.output.split(separator: " ")
     #expect(report.count == 7 && report[0] == "sent" && report[2] == "delivered" && report[5] == "via")
-    #expect(try await bob.end() == 0)
+    try await bob.end(with: 0)
     let id = String(report[1].dropFirst("id=".count))
     #expect(bob.lines.count == 1)
     #expect(bob.output.hasPrefix("{\"id\":\"\(id)\",\"from\":\"alice\",\"text\":\"hello\",\"type\":\"text\",\"time\":"))
@@ -44,13 +44,13 @@ struct SimpProgramTests {
   @Test func whoIsNotThereGetsNothingAndTheSenderIsTold() async throws {
     let server = try await server()
     let alice = try await server.simp("alice", ["send", "carol", "--timeout", "300ms"], input: "one\ntwo\n")
-    #expect(try await alice.end() == 5)
+    try await alice.end(with: 5)
     #expect(alice.errorOutput.contains("not delivered: 2 of 2 lines (1-2): no receipt within 300 ms"))
     #expect(alice.errorOutput.contains("carol is not there"))
     let interrupted = try await server.simp("alice", ["send", "carol", "text", "--verbose"])
     try await interrupted.wait(for: "connected as alice")
     interrupted.signal(2)
-    #expect(try await interrupted.end() == 130)
+    try await interrupted.end(with: 130)
     #expect(interrupted.errorOutput.contains("not delivered: interrupted"))
   }
 
@@ -58,9 +58,9 @@ struct SimpProgramTests {
     let server = try await server()
     let bob = try await listener(server, "bob", ["-n", "2"])
     let alice = try await server.simp("alice", ["send", "bob"], input: "one\nt\u{0}o\nthree\n")
-    #expect(try await alice.end() == 6)
+    try await alice.end(with: 6)
     #expect(alice.errorOutput.contains("1 of 3 lines (2)"))
-    #expect(try await bob.end() == 0)
+    try await bob.end(with: 0)
     #expect(bob.lines == ["one", "three"])
   }
 
@@ -68,23 +68,23 @@ struct SimpProgramTests {
     let server = try await server()
     let forever = try await listener(server)
     forever.signal(15)
-    #expect(try await forever.end() == 0)
+    try await forever.end(with: 0)
     let counting = try await listener(server, "bob", ["-n", "1"])
     counting.signal(2)
-    #expect(try await counting.end() == 130)
+    try await counting.end(with: 130)
     let impatient = try await server.simp("bob", ["listen", "-n", "1", "--timeout", "200ms"])
-    #expect(try await impatient.end() == 5)
-    #expect(try await server.simp("bob", ["listen", "--timeout", "200ms"]).end() == 0)
+    try await impatient.end(with: 5)
+    try await server.simp("bob", ["listen", "--timeout", "200ms"]).end(with: 0)
   }
 
   @Test func aSecondListenerEndsTheFirstWithTheReason() async throws {
     let server = try await server()
     let first = try await listener(server)
     let second = try await listener(server)
-    #expect(try await first.end() == 4)
+    try await first.end(with: 4)
     #expect(first.errorOutput.contains("one device a user"))
     second.signal(15)
-    #expect(try await second.end() == 0)
+    try await second.end(with: 0)
   }
 
   @Test func whatCannotBePrintedIsNotReceipted() async throws {
@@ -95,28 +95,28 @@ struct SimpProgramTests {
       output: "/dev/full", in: server.directory)
     try await full.wait(for: "udp path up")
     let alice = try await server.simp("alice", ["send", "bob", "precious"])
-    #expect(try await full.end() == 1)
+    try await full.end(with: 1)
     #expect(full.errorOutput.contains("the disk is full"))
     // It is still alice's to deliver: the next listener gets it.
     let bob = try await server.simp("bob", ["listen", "-n", "1"])
-    #expect(try await bob.end() == 0)
+    try await bob.end(with: 0)
     #expect(bob.lines == ["precious"])
-    #expect(try await alice.end() == 0, "\(alice.errorOutput)")
+    try await alice.end(with: 0)
   }
 
   @Test func chatSendsAndShows() async throws {
     let server = try await server()
     let bob = try await listener(server, "bob", ["-n", "2"])
     let chat = try await server.simp("alice", ["chat", "bob"], input: "hello\nbye\n")
-    #expect(try await chat.end() == 0, "\(chat.errorOutput)")
-    #expect(try await bob.end() == 0)
+    try await chat.end(with: 0)
+    try await bob.end(with: 0)
     #expect(bob.lines == ["hello", "bye"])
   }
 
   @Test func pingAnswersByBoth() async throws {
     let server = try await server()
     let ping = try await server.simp("alice", ["ping", "-n", "2", "--interval", "1ms"])
-    #expect(try await ping.end() == 0, "\(ping.errorOutput)")
+    try await ping.end(with: 0)
     #expect(ping.lines.count == 4)
     #expect(ping.lines[2].hasPrefix("udp: 2 of 2 answered, min "))
     #expect(ping.lines[3].hasPrefix("tcp: 2 of 2 answered, min "))
@@ -130,13 +130,13 @@ struct SimpProgramTests {
     ] {
       let program = try await RunningProgram(
         "simp", ["send", "bob", "text"], environment: server.environment(token: token), in: server.directory)
-      #expect(try await program.end() == code)
+      try await program.end(with: code)
       #expect(program.errorOutput.contains(word), "\(program.errorOutput)")
       #expect(program.output.isEmpty)
     }
     let nobody = try await RunningProgram(
       "simp", ["listen"], environment: ["SIMP_SERVER": "127.0.0.1:1", "SIMP_TOKEN": "t"], in: server.directory)
-    #expect(try await nobody.end() == 3)
+    try await nobody.end(with: 3)
     #expect(nobody.errorOutput.contains("is simp-server running there?"))
   }
 }
