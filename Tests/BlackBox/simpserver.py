@@ -1,11 +1,13 @@
 """Starts simp-server for a test, makes tokens by hand, and asks its Redis."""
 
 import base64
+import errno
 import hashlib
 import hmac
 import json
 import os
 import pathlib
+import secrets
 import signal
 import socket
 import subprocess
@@ -20,9 +22,16 @@ BIN = pathlib.Path(os.environ.get("SIMP_BIN", "."))
 
 
 def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, below those that the system gives out by itself, so that none of these takes it."""
+    while True:
+        port = 10_000 + secrets.randbelow(22_000)
+        with socket.socket(socket.AF_INET, kind) as probe:
+            try:
+                probe.bind((HOST, port))
+                return port
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
 
 
 def _part(value):
