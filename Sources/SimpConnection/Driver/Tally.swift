@@ -76,7 +76,7 @@ extension SIMPPath {
     switch path {
     case .off: self = .off
     case .probing: self = .probing
-    case .up: self = .up
+    case .up, .degraded: self = .up
     case .down: self = .down
     }
   }

@@ -30,4 +30,19 @@ public struct ReplayWindow: Sendable {
     words[Int(word % 16)] |= 1 << (number % 64)
     return true
   }
+
+  /// How many of the latest numbers did not come. The three highest are not looked at: what is missing there may only
+  /// be overtaken.
+  ///
+  /// - Returns: those that are missing, and of how many.
+  func missing(of width: Int) -> (missing: Int, count: Int) {
+    guard let highest, highest >= 3 else { return (0, 0) }
+    let last = highest - 3
+    let count = min(UInt64(width), last + 1, Self.width - 64)
+    var missing = 0
+    for number in (last + 1 - count)...last where words[Int(number / 64 % 16)] >> (number % 64) & 1 == 0 {
+      missing += 1
+    }
+    return (missing, Int(count))
+  }
 }

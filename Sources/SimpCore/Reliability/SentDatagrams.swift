@@ -11,6 +11,8 @@ struct SentDatagram {
   var wanted: Bool
   var state = State.flying
   var messages: [MessageKey]
+  /// Where it stands in the window of losses, once it is settled.
+  var place: UInt64 = 0
 }
 
 /// The datagrams of one direction that are not yet receipted: loss detection and probe timeout (RFC 9002, section 6
@@ -37,6 +39,8 @@ struct SentDatagrams {
   private(set) var probeTimeouts = 0
   private(set) var lostCount: UInt64 = 0
   private(set) var spuriousCount: UInt64 = 0
+  /// Of those that elicit a receipt.
+  private(set) var losses = LossWindow()
 
   // BOUND: `maximumKept`; before that, bytesInFlight is bounded by hasRoom, and what is receipted or lost leaves from the
   // front.
@@ -113,7 +117,12 @@ struct SentDatagrams {
     for range in receipt.ranges {
       for index in indices(of: range) where ring[index].state != .receipted && ring[index].state != .skipped {
         let datagram = ring[index]
-        if datagram.state == .lost { spuriousCount += 1 }
+        if datagram.state == .lost {
+          spuriousCount += 1
+          losses.forgive(datagram.place)
+        } else if datagram.eliciting {
+          _ = losses.settle(isLost: false)
+        }
         if datagram.number == largest, datagram.eliciting { sample = now - datagram.sent }
         settle(index, as: .receipted)
         verdict.progress = verdict.progress || datagram.eliciting
@@ -197,6 +206,7 @@ struct SentDatagrams {
         settle(index, as: .lost)
         guard ring[index].eliciting else { continue }
         lostCount += 1
+        ring[index].place = losses.settle(isLost: true)
         for key in ring[index].messages { verdict.lost.append((key, ring[index].number)) }
       } else if ring[index].eliciting {
         lossDeadline = min(lossDeadline ?? .never, ring[index].sent + delay)

@@ -44,6 +44,7 @@ extension Channel {
     precondition(isFirst, "a datagram was opened although its number had been seen")
     guard follow(header.packetNumber, openedWith: key, now: now) else { return nil }
     counters.datagramsReceived += 1
+    judgeReceiving()
     let isNewest = header.packetNumber > highestReceived ?? 0 || highestReceived == nil
     if isNewest { highestReceived = header.packetNumber }
     let plain = datagram.span.extracting(

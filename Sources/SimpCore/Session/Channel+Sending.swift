@@ -12,7 +12,7 @@ extension Channel {
   ) {
     if phases.isUsedUp { endUDP(.keyUsedUp) }
     switch path {
-    case .up: sendMessages(now: now, floor: floor, send: send)
+    case .up, .degraded: sendMessages(now: now, floor: floor, send: send)
     case .probing where now < holdUntil: break
     case .probing, .down, .off:
       if window.hasUDPWork { counters.messagesEscalated += UInt64(window.divertToTCP()) }

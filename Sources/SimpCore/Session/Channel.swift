@@ -5,6 +5,8 @@ public enum PathState: String, Hashable, Sendable {
   /// Never proven in this session.
   case probing
   case up
+  /// Up, but too much of what was last sent was lost. Only `PathStatistics` tells this from `up`.
+  case degraded
   /// Its datagrams are not receipted: everything goes by TCP until it is proven again.
   case down
 }
@@ -72,6 +74,7 @@ public final class Channel {
   var sent = SentDatagrams()
   var received = ReceivedDatagrams()
   var replay = ReplayWindow()
+  var receivingQuality = PathQuality()
   var highestReceived: UInt64?
   var lastFirstTransmission = Instant(nanoseconds: 0)
   var lastWanted = Instant(nanoseconds: 0)

@@ -72,6 +72,8 @@ public final class ClientSession {
   public var udpEnd: UDPEnd? { channel.udpEnd }
   public var rtt: RTTEstimator { channel.rtt }
   public var counters: ChannelCounters { channel.snapshot() }
+  /// How its datagrams fare.
+  public var pathStatistics: PathStatistics { channel.pathStatistics }
 
   /// What is to be written to the connection, in order.
   public func takeStream() -> [UInt8] { channel.takeStream() }

@@ -93,6 +93,8 @@ public final class ServerSession {
   public var connectionId: UInt64 { channel.connectionId }
   public var rtt: RTTEstimator { channel.rtt }
   public var counters: ChannelCounters { channel.snapshot() }
+  /// How its datagrams fare.
+  public var pathStatistics: PathStatistics { channel.pathStatistics }
   /// Messages handed over to this client and not finished.
   public var pendingMessages: Int { channel.window.count }
   /// Bytes of them.

@@ -97,6 +97,11 @@ public enum WireTimes {
   /// Consecutive probe timeouts after which a path is down.
   public static let downProbeTimeouts = 3
 
+  /// A direction counts as degraded when more than this was lost of its last datagrams, in percent, and no longer when
+  /// this much or less was.
+  public static let degradedPercent = 10
+  public static let recoveredPercent = 5
+
   /// Told by the server.
   public static let udpKeepAlive = Interval.seconds(25)
   public static let tcpKeepAlive = Interval.seconds(30)
