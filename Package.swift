@@ -47,10 +47,13 @@ let package = Package(
     .target(
       name: "SimpServer", dependencies: ["SimpCore", "SimpIO", "SimpRedis", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
+    .target(name: "SimpAccess", dependencies: ["SimpConnection", "SimpSupport"], swiftSettings: strict),
     .target(
-      name: "SimpTool", dependencies: ["SimpConnection", "SimpIO", "SimpToken", "SimpSupport"], swiftSettings: strict),
+      name: "SimpTool", dependencies: ["SimpAccess", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport"],
+      swiftSettings: strict),
     .target(
-      name: "SimpBench", dependencies: ["SimpConnection", "SimpCore", "SimpIO", "SimpToken", "SimpSupport"],
+      name: "SimpBench",
+      dependencies: ["SimpAccess", "SimpConnection", "SimpCore", "SimpIO", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
 
     .executableTarget(
@@ -79,7 +82,7 @@ let package = Package(
     .target(name: "ProgramRig", dependencies: ["SimpIO"], path: "Tests/ProgramRig", swiftSettings: strict),
     .testTarget(
       name: "SimpToolTests",
-      dependencies: ["SimpTool", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport", "ProgramRig"],
+      dependencies: ["SimpTool", "SimpAccess", "SimpConnection", "SimpIO", "SimpToken", "SimpSupport", "ProgramRig"],
       swiftSettings: strict),
     .testTarget(
       name: "SimpBenchTests", dependencies: ["SimpBench", "SimpConnection", "SimpCore", "SimpSupport", "ProgramRig"],

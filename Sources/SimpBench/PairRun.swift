@@ -1,3 +1,4 @@
+internal import SimpAccess
 internal import SimpConnection
 internal import SimpCore
 internal import SimpIO

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import SimpAccess
 internal import SimpIO
 internal import SimpSupport
 internal import SimpToken

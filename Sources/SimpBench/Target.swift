@@ -1,4 +1,4 @@
-internal import SimpConnection
+internal import SimpAccess
 internal import SimpSupport
 internal import SimpToken
 
@@ -29,17 +29,6 @@ enum Target: Sendable {
       } catch {
         throw UsageError("--key: \(error)")
       }
-    }
-  }
-}
-
-extension SIMPConnection.Configuration.TLS {
-  init(_ trust: TrustSettings) {
-    switch trust {
-    case .system: self = .systemTrust
-    case .authority(let file): self = .certificateAuthority(file)
-    case .pin(let text): self = .pinned(text)
-    case .off(let everywhere): self = .off(evenBeyondLoopback: everywhere)
     }
   }
 }

@@ -1,3 +1,4 @@
+internal import SimpAccess
 internal import SimpConnection
 internal import SimpIO
 internal import SimpSupport
@@ -101,17 +102,6 @@ struct Access: Sendable {
     while text.first?.isWhitespace == true { text.removeFirst() }
     while text.last?.isWhitespace == true { text.removeLast() }
     return String(text)
-  }
-}
-
-extension SIMPConnection.Configuration.TLS {
-  init(_ trust: TrustSettings) {
-    switch trust {
-    case .system: self = .systemTrust
-    case .authority(let file): self = .certificateAuthority(file)
-    case .pin(let text): self = .pinned(text)
-    case .off(let everywhere): self = .off(evenBeyondLoopback: everywhere)
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import ProgramRig
+import SimpAccess
 import SimpSupport
 import Testing
 

@@ -1,3 +1,5 @@
+public import SimpSupport
+
 /// Whom a client program trusts, by its flags and by what lies beside the server's key.
 ///
 /// In this order: `--tls off`; `--pin`; `--ca`; for a server on this machine (a loopback address or `localhost`) the pin
