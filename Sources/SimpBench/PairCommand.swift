@@ -53,62 +53,21 @@ struct PairPlan: Sendable {
   init() {}
 
   init(_ settings: Settings) throws(UsageError) {
-    pairs = try Self.count("pairs", settings, in: 1...4000) ?? 1
-    rate = try settings.string("rate").map { text throws(UsageError) in
-      guard let rate = Self.number(text), rate >= 0.01, rate <= 10_000_000 else {
-        throw UsageError("--rate: \(quoted(text)) is no number of messages a second, 0.01 to 10M")
-      }
-      return rate
-    }
-    window = try Self.count("window", settings, in: 1...16_000) ?? 1000
-    size = try Self.count("size", settings, in: Payload.minimumBytes...65_536) ?? 128
-    duration = try Self.time("duration", settings, in: .milliseconds(100)...(.seconds(86_400))) ?? duration
-    warmUp = try Self.time("warmup", settings, in: .zero...(.seconds(3600))) ?? warmUp
-    drain = try Self.time("drain", settings, in: .zero...(.seconds(3600))) ?? drain
+    pairs = try settings.count("pairs", in: 1...4000) ?? 1
+    rate = try settings.rate("rate")
+    window = try settings.count("window", in: 1...16_000) ?? 1000
+    size = try settings.count("size", in: Payload.minimumBytes...65_536) ?? 128
+    duration = try settings.time("duration", in: .milliseconds(100)...(.seconds(86_400))) ?? duration
+    warmUp = try settings.time("warmup", in: .zero...(.seconds(3600))) ?? warmUp
+    drain = try settings.time("drain", in: .zero...(.seconds(3600))) ?? drain
     usesUDP = try !settings.isOn("no-udp")
     printsJSON = try settings.isOn("json")
     let loss = try settings.number("loss", in: 0...0.99) ?? 0
-    let delay = try Self.time("delay", settings, in: .zero...(.seconds(10))) ?? .zero
+    let delay = try settings.time("delay", in: .zero...(.seconds(10))) ?? .zero
     if loss > 0 || delay > .zero {
       guard usesUDP else { throw UsageError("--loss and --delay are for datagrams: leave --no-udp out") }
       let seed = try settings.integer("seed") ?? 1
       impairment = SIMPImpairment(loss: loss, delay: delay, seed: UInt64(seed))
     }
-  }
-
-  private static func count(
-    _ name: String, _ settings: Settings, in range: ClosedRange<Int>
-  ) throws(UsageError) -> Int? {
-    guard let text = settings.string(name) else { return nil }
-    guard let value = number(text), let count = Int(exactly: value), range.contains(count) else {
-      throw UsageError("--\(name): \(quoted(text)) is no whole number from \(range.lowerBound) to \(range.upperBound)")
-    }
-    return count
-  }
-
-  /// A number alone is what the letter of the flag suggests: `-d 10` are seconds, `--delay 20` milliseconds.
-  private static func time(
-    _ name: String, _ settings: Settings, in range: ClosedRange<Duration>
-  ) throws(UsageError) -> Duration? {
-    guard let text = settings.string(name) else { return nil }
-    let isBare = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
-    let unit = name == "delay" ? "ms" : "s"
-    do throws(UsageError) {
-      let time = try DurationText.parse(isBare ? text + unit : text)
-      guard range.contains(time) else {
-        let limits = "\(DurationText.describe(range.lowerBound)) to \(DurationText.describe(range.upperBound))"
-        throw UsageError("\(text) is out of the range of \(limits)")
-      }
-      return time
-    } catch {
-      throw UsageError("--\(name): \(error)")
-    }
-  }
-
-  /// `50k` is 50 000, `1.5M` 1 500 000.
-  static func number(_ text: String) -> Double? {
-    let factors: [Character: Double] = ["k": 1000, "K": 1000, "M": 1_000_000]
-    if let last = text.last, let factor = factors[last] { return Double(text.dropLast()).map { $0 * factor } }
-    return Double(text)
   }
 }

@@ -35,8 +35,7 @@ struct PairReport: Sendable {
 
   /// Delivered in the measured time, a second.
   var rate: Double {
-    let parts = plan.duration.components
-    return Double(tally.deliveredInWindow) / (Double(parts.seconds) + Double(parts.attoseconds) / 1e18)
+    Double(tally.deliveredInWindow) / plan.duration.inSeconds
   }
 
   var exitCode: Int32 {
@@ -61,7 +60,7 @@ struct PairReport: Sendable {
       .init("duplicated", .unsigned(verdict.duplicated)), .init("out_of_order", .unsigned(verdict.outOfOrder)),
       .init("lost", .unsigned(verdict.lost)), .init("retransmitted", .unsigned(retransmitted)),
       .init("by_tcp", .unsigned(tally.byTCP)), .init("rate_per_s", .number(rate, digits: 1)),
-      .init("latency_ms", Self.milliseconds(tally.latency)),
+      .init("latency_ms", tally.latency.json),
       .init("corrupt", .unsigned(verdict.corrupt)), .init("misdirected", .unsigned(verdict.misdirected)),
       .init("verdict", .string(verdict.isGood ? "good" : "bad")),
       .init("interrupted", .bool(isInterrupted)),
@@ -70,13 +69,13 @@ struct PairReport: Sendable {
       .init("tls", .string(tls ?? "clear")),
       .init("server", .string(server)),
       .init("pairs", .integer(Int64(plan.pairs))), .init("size_bytes", .integer(Int64(plan.size))),
-      .init("duration_s", .number(Self.seconds(plan.duration), digits: 3)),
+      .init("duration_s", .number(plan.duration.inSeconds, digits: 3)),
     ]
     if let rate = plan.rate {
       members += [
         .init("offered_per_s", .number(rate, digits: 1)), .init("unsent", .unsigned(unsent)),
-        .init("lag_ms", Self.milliseconds(tally.lag)),
-        .init("latency_uncorrected_ms", Self.milliseconds(tally.uncorrected)),
+        .init("lag_ms", tally.lag.json),
+        .init("latency_uncorrected_ms", tally.uncorrected.json),
       ]
     } else {
       members.append(.init("window", .integer(Int64(plan.window))))
@@ -87,7 +86,7 @@ struct PairReport: Sendable {
           "impairment",
           .object([
             "loss": .number(impairment.loss, digits: 4),
-            "delay_ms": .number(Self.seconds(impairment.delay) * 1000, digits: 3),
+            "delay_ms": .number(impairment.delay.inSeconds * 1000, digits: 3),
             "seed": .unsigned(impairment.seed), "dropped": .unsigned(impaired),
           ])))
     }
@@ -95,19 +94,6 @@ struct PairReport: Sendable {
     members.append(
       .init("server_cpu_us", usage.server.flatMap(perMessage).map { .number($0, digits: 2) } ?? .null))
     return .object(members)
-  }
-
-  private static func milliseconds(_ histogram: Histogram) -> JSONValue {
-    func value(_ fraction: Double) -> JSONValue { .number(Double(histogram.percentile(fraction)) / 1e6, digits: 4) }
-    return .object([
-      "p50": value(0.5), "p90": value(0.9), "p99": value(0.99), "p999": value(0.999),
-      "max": .number(Double(histogram.maximum) / 1e6, digits: 4),
-    ])
-  }
-
-  private static func seconds(_ duration: Duration) -> Double {
-    let parts = duration.components
-    return Double(parts.seconds) + Double(parts.attoseconds) / 1e18
   }
 
   /// Microseconds of processor time for a message of the measured time.
@@ -134,10 +120,10 @@ struct PairReport: Sendable {
           + "of each client, seed \(impairment.seed): \(impaired) datagrams dropped")
     }
     line("rate", "\(fixed(rate, digits: 0)) messages/s")
-    line("latency", Self.describe(tally.latency) + " (from due to taken)")
+    line("latency", tally.latency.words + " (from due to taken)")
     if plan.rate != nil {
-      line("", Self.describe(tally.uncorrected) + " (from handed over)")
-      line("lag", Self.describe(tally.lag) + (unsent > 0 ? "; \(unsent) due and not sent: no room" : ""))
+      line("", tally.uncorrected.words + " (from handed over)")
+      line("lag", tally.lag.words + (unsent > 0 ? "; \(unsent) due and not sent: no room" : ""))
     }
     line("channels", "datagrams \(cipher ?? "off"), \(tls ?? "TLS clear"), \(tally.byTCP) messages came by TCP first")
     line("receipts", "DELIVERED for \(receipts) of \(verdict.sent), \(retransmitted) sent again")
@@ -146,12 +132,5 @@ struct PairReport: Sendable {
     line("cpu", "\(own)\(server) a message")
     line("verdict", "\(verdict.words) (\(verdict.sent) sent, \(verdict.delivered) delivered)")
     return lines.joined(separator: "\n")
-  }
-
-  private static func describe(_ histogram: Histogram) -> String {
-    func value(_ nanoseconds: UInt64) -> String { DurationText.describe(.nanoseconds(Int64(clamping: nanoseconds))) }
-    let fractions = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)]
-    return fractions.map { "\($0.0) \(value(histogram.percentile($0.1)))" }.joined(separator: ", ")
-      + ", max \(value(histogram.maximum))"
   }
 }

@@ -109,7 +109,11 @@ struct PairRun {
     for pair in pairs { pair.setWindow(window) }
     let pacer = try Pacer(pairs)
     let usage = Task { await UsageMeter(serverPID: place.pid).measure(window) }
-    let progress = showProgress(pairs)
+    let progress = Progress.show {
+      var verdict = Verdict()
+      for pair in pairs { verdict.add(pair.verdict) }
+      return verdict
+    }
     let unsent: UInt64 = await withTaskCancellationHandler {
       if let rate = plan.rate {
         return await pacer.run(Schedule(start: start, rate: rate, pairs: pairs.count), until: window.end)
@@ -165,23 +169,6 @@ struct PairRun {
         group.addTask { await pair.sender.close() }
         group.addTask { await pair.recipient.close() }
       }
-    }
-  }
-
-  /// A line a second on a terminal.
-  private func showProgress(_ pairs: [Pair]) -> Task<Void, Never>? {
-    guard Terminal.standardErrorIsTerminal else { return nil }
-    return Task {
-      var last: UInt64 = 0
-      while (try? await Task.sleep(for: .seconds(1))) != nil {
-        var verdict = Verdict()
-        for pair in pairs { verdict.add(pair.verdict) }
-        Log.standardError(
-          "\r\u{1B}[K\(verdict.sent) sent, \(verdict.delivered) delivered, \(verdict.delivered - last)/s, "
-            + "\(verdict.lost) under way")
-        last = verdict.delivered
-      }
-      Log.standardError("\r\u{1B}[K")
     }
   }
 }

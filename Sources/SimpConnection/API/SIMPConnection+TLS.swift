@@ -1,4 +1,4 @@
-internal import SimpIO
+package import SimpIO
 
 extension SIMPConnection.Configuration {
   /// How the connection to the server is encrypted, and whom it trusts. TLS 1.3, nothing older.
@@ -22,7 +22,7 @@ extension SIMPConnection.Configuration {
 }
 
 /// The trust of connections that share it: certificates are read once, and sessions are resumed across them.
-enum SharedTrust {
+package enum SharedTrust {
   private struct Weak: Sendable { weak var context: TLSClientContext? }
 
   private static let contexts = Locked<[TLSClientContext.Trust: Weak]>([:])
@@ -30,7 +30,7 @@ enum SharedTrust {
   /// nil without TLS.
   ///
   /// - Throws: `invalidTrust` when a file cannot be read or a pin is none.
-  static func context(_ tls: SIMPConnection.Configuration.TLS) throws(SIMPError) -> TLSClientContext? {
+  package static func context(_ tls: SIMPConnection.Configuration.TLS) throws(SIMPError) -> TLSClientContext? {
     let trust: TLSClientContext.Trust
     switch tls {
     case .off: return nil

@@ -1,21 +1,21 @@
-internal import SimpCore
+package import SimpCore
 
 /// How long to wait before the next attempt: full jitter, so that a thousand clients of a server that comes back do
 /// not come as one.
-struct Backoff {
+package struct Backoff: Sendable {
   private let first: Interval
   private let last: Interval
   /// Attempts that failed since the last good session.
-  private(set) var failures = 0
+  package private(set) var failures = 0
   /// A session of this length is a good one.
   static let goodSession = Interval.seconds(10)
 
-  init(first: Interval, last: Interval) {
+  package init(first: Interval, last: Interval) {
     self.first = max(first, .milliseconds(1))
     self.last = max(last, first)
   }
 
-  mutating func sessionLasted(_ interval: Interval) {
+  package mutating func sessionLasted(_ interval: Interval) {
     if interval >= Self.goodSession { failures = 0 }
   }
 
@@ -23,7 +23,7 @@ struct Backoff {
   ///   - retryAfter: what the server asked for. It is waited for in full, and up to as long again: a thousand clients
   ///     that were told the same time must not come as one.
   ///   - random: 64 random bits.
-  mutating func next(retryAfter: Interval, random: UInt64) -> Interval {
+  package mutating func next(retryAfter: Interval, random: UInt64) -> Interval {
     var bound = first
     for _ in 0..<min(failures, 40) where bound < last { bound = bound * 2 }
     failures += 1

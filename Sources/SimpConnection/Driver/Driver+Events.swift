@@ -1,4 +1,4 @@
-internal import SimpCore
+package import SimpCore
 internal import SimpIO
 
 extension Driver {
@@ -166,7 +166,7 @@ extension Driver {
 }
 
 extension SIMPError {
-  init(_ refusal: Refusal, hadSession: Bool) {
+  package init(_ refusal: Refusal, hadSession: Bool) {
     let code: Code =
       switch refusal.code {
       case .tokenInvalid, .tokenNotYetValid, .tokenAudience, .tokenIssuer, .tokenKeyUnknown: .tokenInvalid

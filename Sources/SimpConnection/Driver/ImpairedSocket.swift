@@ -113,22 +113,6 @@ final class ImpairedSocket {
   }
 }
 
-/// A small generator with a seed: the same losses each time.
-struct SplitMix {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
-
-  /// 0 up to, not including, 1.
-  mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
-}
-
 extension [UInt8] {
   init(copying span: Span<UInt8>) {
     self.init(capacity: span.count) { output in

@@ -1,10 +1,10 @@
 /// Where a server is, as people write it.
-struct ServerName: Hashable, Sendable, CustomStringConvertible {
-  var host: String
-  var port: UInt16
+package struct ServerName: Hashable, Sendable, CustomStringConvertible {
+  package var host: String
+  package var port: UInt16
 
   /// `host`, `host:port`, `127.0.0.1:7467`, `[::1]:7467`, `[::1]`, `::1`.
-  init(parsing text: String, defaultPort: UInt16) throws(SIMPError) {
+  package init(parsing text: String, defaultPort: UInt16) throws(SIMPError) {
     let colons = text.utf8.count { $0 == UInt8(ascii: ":") }
     var host = Substring(text)
     var port: Substring?
@@ -35,5 +35,5 @@ struct ServerName: Hashable, Sendable, CustomStringConvertible {
     SIMPError(.invalidAddress, "'\(text)' is not a server address: write host, host:port or [IPv6]:port")
   }
 
-  var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

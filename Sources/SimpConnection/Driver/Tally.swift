@@ -1,4 +1,4 @@
-internal import SimpCore
+package import SimpCore
 internal import SimpIO
 
 /// What a driver counts itself, and what its earlier sessions counted.
@@ -24,7 +24,7 @@ struct Tally {
 }
 
 extension ChannelCounters {
-  fileprivate mutating func add(_ other: ChannelCounters) {
+  package mutating func add(_ other: ChannelCounters) {
     datagramsSent += other.datagramsSent
     datagramsReceived += other.datagramsReceived
     datagramsReplayed += other.datagramsReplayed
@@ -35,6 +35,8 @@ extension ChannelCounters {
     messagesByTCP += other.messagesByTCP
     messagesEscalated += other.messagesEscalated
     retransmissions += other.retransmissions
+    datagramsSpurious += other.datagramsSpurious
+    probeTimeouts += other.probeTimeouts
   }
 }
 
