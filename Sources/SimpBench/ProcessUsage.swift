@@ -24,6 +24,15 @@ enum ProcessUsage {
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
+  /// Resident memory of a process in bytes; nil when it cannot be read.
+  static func resident(_ pid: Int32) -> Int? {
+    guard let bytes = try? FileContents.read(path: "/proc/\(pid)/status", maximumBytes: 65_536) else { return nil }
+    for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix("VmRSS:") {
+      return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 * 1024 }
+    }
+    return nil
+  }
+
   /// Raises the soft limit of open files to the hard one.
   ///
   /// - Returns: how many files may be open.

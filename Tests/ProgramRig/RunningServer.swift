@@ -5,11 +5,12 @@ public final class RunningServer: Sendable {
   /// `127.0.0.1:PORT`.
   public let address: String
 
-  public init(in directory: TestDirectory) async throws {
+  /// - Parameter port: TCP; any that is free unless one is given.
+  public init(in directory: TestDirectory, port: String = "0") async throws {
     self.directory = directory
     program = try await RunningProgram(
       "simp-server",
-      ["--port", "0", "--udp-port", "0", "--state", directory.path + "/state", "--redis", "embedded"], in: directory)
+      ["--port", port, "--udp-port", "0", "--state", directory.path + "/state", "--redis", "embedded"], in: directory)
     try await program.wait(for: "simp-server ready: TCP ")
     let line = program.lines.first { $0.hasPrefix("simp-server ready: TCP ") } ?? ""
     address = String(line.dropFirst("simp-server ready: TCP ".count).prefix { $0 != "," })
