@@ -637,7 +637,7 @@ void   simp__path_up__free_unpacked
   assert(message->base.descriptor == &simp__path_up__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCFieldDescriptor simp__error__field_descriptors[3] =
+static const ProtobufCFieldDescriptor simp__error__field_descriptors[4] =
 {
   {
     "code",
@@ -675,16 +675,29 @@ static const ProtobufCFieldDescriptor simp__error__field_descriptors[3] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "retry_spread_ms",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Error, retry_spread_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned simp__error__field_indices_by_name[] = {
   0,   /* field[0] = code */
   2,   /* field[2] = retry_after_ms */
+  3,   /* field[3] = retry_spread_ms */
   1,   /* field[1] = text */
 };
 static const ProtobufCIntRange simp__error__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor simp__error__descriptor =
 {
@@ -694,7 +707,7 @@ const ProtobufCMessageDescriptor simp__error__descriptor =
   "Simp__Error",
   "simp",
   sizeof(Simp__Error),
-  3,
+  4,
   simp__error__field_descriptors,
   simp__error__field_indices_by_name,
   1,  simp__error__number_ranges,
@@ -1472,7 +1485,7 @@ const ProtobufCMessageDescriptor simp__ping__descriptor =
   (ProtobufCMessageInit) simp__ping__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor simp__ended__field_descriptors[3] =
+static const ProtobufCFieldDescriptor simp__ended__field_descriptors[4] =
 {
   {
     "code",
@@ -1510,16 +1523,29 @@ static const ProtobufCFieldDescriptor simp__ended__field_descriptors[3] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "retry_spread_ms",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Ended, retry_spread_ms),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned simp__ended__field_indices_by_name[] = {
   0,   /* field[0] = code */
   2,   /* field[2] = retry_after_ms */
+  3,   /* field[3] = retry_spread_ms */
   1,   /* field[1] = text */
 };
 static const ProtobufCIntRange simp__ended__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor simp__ended__descriptor =
 {
@@ -1529,7 +1555,7 @@ const ProtobufCMessageDescriptor simp__ended__descriptor =
   "Simp__Ended",
   "simp",
   sizeof(Simp__Ended),
-  3,
+  4,
   simp__ended__field_descriptors,
   simp__ended__field_indices_by_name,
   1,  simp__ended__number_ranges,

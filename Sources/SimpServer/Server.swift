@@ -250,7 +250,7 @@ public final class Server: @unchecked Sendable {
   public func stop(completion: @escaping @Sendable () -> Void) {
     guard !isStopping else { return }
     isStopping = true
-    let refusal = Refusal(.shuttingDown, "the server is shutting down", retryAfterMilliseconds: 500)
+    let refusal = Self.goodbye(connections: shared?.admission.counts.connections ?? 0, limits: configuration.limits)
     running = reactors.count
     let stopped: @Sendable () -> Void = { [self] in
       control.execute { [self] in
@@ -260,6 +260,17 @@ public final class Server: @unchecked Sendable {
     }
     if reactors.isEmpty { return finishStopping(completion) }
     for reactor in reactors { reactor.perform { $0.stop(refusal, completion: stopped) } }
+  }
+
+  /// What clients are told when the server goes down: to come back when its successor may be there, and spread so that
+  /// it has room for all of them: at three quarters of the rate of handshakes and logins that it takes.
+  static func goodbye(connections: Int, limits: ServerLimits) -> Refusal {
+    let rate = max(1, min(limits.loginsPerSecond, limits.handshakesPerSecond))
+    // BOUND: ten minutes; who has waited so long comes whatever the rate.
+    let spread = min(max(connections * 4000 / (3 * rate), 500), 600_000)
+    return Refusal(
+      .shuttingDown, "the server is shutting down", retryAfterMilliseconds: 500,
+      retrySpreadMilliseconds: UInt32(spread))
   }
 
   private func finishStopping(_ completion: @escaping @Sendable () -> Void) {

@@ -73,11 +73,16 @@ MESSAGES = {
     "login_reply.full": LOGIN_REPLY,
     "login_reply.without_token_expires": OLD_LOGIN_REPLY,  # of servers before field 20
     "login_reply.minimal": LoginReply(protocol=1, user="a", device_number=1),
-    "error.full": Error(code=ERROR_TOKEN_EXPIRED, text="the token has expired", retry_after_ms=250),
+    "error.full": Error(
+        code=ERROR_TOKEN_EXPIRED, text="the token has expired", retry_after_ms=250, retry_spread_ms=2000),
+    "error.without_retry_spread": Error(
+        code=ERROR_TOKEN_EXPIRED, text="the token has expired", retry_after_ms=250),
     "error.minimal": Error(code=ERROR_NOT_LOGGED_IN),
     "ping.full": Ping(token=0x1122_3344_5566_7788),
     "ping.minimal": Ping(),
-    "ended.full": Ended(code=ERROR_REPLACED, text="logged in elsewhere", retry_after_ms=1000),
+    "ended.full": Ended(
+        code=ERROR_REPLACED, text="logged in elsewhere", retry_after_ms=1000, retry_spread_ms=26667),
+    "ended.without_retry_spread": Ended(code=ERROR_REPLACED, text="logged in elsewhere", retry_after_ms=1000),
     "ended.minimal": Ended(code=ERROR_REPLACED),
     "renew.full": Renew(token=LOGIN.token),
     "renew_reply.full": RenewReply(token_expires=TIME + 3_600_000, server_time=TIME),

@@ -94,6 +94,7 @@ def test_a_server_that_is_told_to_stop_says_so_and_leaves_nothing(own_server, na
         own_server.program.process.send_signal(signal.SIGTERM)
         b.wait(lambda: b.closed, timeout=10)
         assert b.ended.code == ERROR_SHUTTING_DOWN and b.ended.retry_after_ms > 0
+        assert b.ended.retry_spread_ms == 500
         assert own_server.stop() == 0
         own_server.start()
         assert not own_server.endpoints(bob)

@@ -47,4 +47,17 @@ struct SDKBackoffTests {
       #expect(waits.count { (begin..<begin + 300).contains($0) } > 50)
     }
   }
+
+  @Test func theServersSpreadIsKept() {
+    var random = SplitMix(state: 5)
+    let waits = (0..<1000).map { _ in
+      var backoff = Backoff(first: .milliseconds(50), last: .seconds(10))
+      return backoff.next(retryAfter: .milliseconds(500), spread: .seconds(30), random: random.next()).milliseconds
+    }
+    #expect(waits.allSatisfy { (500...30_500).contains($0) })
+    for tenth in 0..<10 {
+      let begin = 500 + Double(tenth) * 3000
+      #expect(waits.count { (begin..<begin + 3000).contains($0) } > 50)
+    }
+  }
 }

@@ -43,6 +43,23 @@ struct SDKReconnectTests {
     await second.stop()
   }
 
+  @Test func whomAServerSendsAwayComesBackWithinItsSpread() async throws {
+    let server = try SDKScriptedServer { _ in .accept }
+    defer { server.close() }
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
+    try await connection.connected()
+    let states = connection.states
+    server.end(Refusal(.shuttingDown, "", retryAfterMilliseconds: 3_600_000, retrySpreadMilliseconds: 1000))
+    let seen = await connection.wait(for: states) { $0.isReconnecting }
+    guard case .reconnecting(1, let delay, let reason)? = seen.last else {
+      Issue.record("\(seen)")
+      return
+    }
+    // An hour, and of the spread at most its second: not up to an hour again.
+    #expect((.seconds(3600) ... .seconds(3601)).contains(delay) && reason.code == .unavailable)
+    await connection.close()
+  }
+
   @Test func aServerThatStartsLateIsFound() async throws {
     let directory = try SDKDirectory()
     let port: UInt16

@@ -20,7 +20,10 @@ import Testing
       let bytes = try golden(name)
       #expect(written(try LoginReply(reading: bytes.span).append) == bytes, "\(name)")
     }
-    for name in ["error.full", "error.minimal", "ended.full", "ended.minimal"] {
+    for name in [
+      "error.full", "error.without_retry_spread", "error.minimal", "ended.full", "ended.without_retry_spread",
+      "ended.minimal",
+    ] {
       let bytes = try golden(name)
       #expect(written(try Refusal(reading: bytes.span).append) == bytes, "\(name)")
     }
@@ -66,7 +69,12 @@ import Testing
     #expect(reply.serverTime == 1_767_225_600_000 && reply.node == "5f3a9c01d2e4b687" && reply.udpPort == 7468)
     let errorFullBytes = try golden("error.full")
     let refusal = try Refusal(reading: errorFullBytes.span)
-    #expect(refusal == Refusal(.tokenExpired, "the token has expired", retryAfterMilliseconds: 250))
+    #expect(
+      refusal
+        == Refusal(
+          .tokenExpired, "the token has expired", retryAfterMilliseconds: 250, retrySpreadMilliseconds: 2000))
+    let endedFullBytes = try golden("ended.full")
+    #expect(try Refusal(reading: endedFullBytes.span).retrySpreadMilliseconds == 26_667)
     let pathUpFullBytes = try golden("path_up.full")
     #expect(try PathUpPayload.read(pathUpFullBytes.span) == "[2001:db8::7]:40123")
   }

@@ -158,10 +158,14 @@ struct  Simp__Error
    * 0: do not retry without a change
    */
   uint32_t retry_after_ms;
+  /*
+   * and a random time up to this; 0: up to retry_after_ms
+   */
+  uint32_t retry_spread_ms;
 };
 #define SIMP__ERROR__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&simp__error__descriptor) \
-    , SIMP__ERROR_CODE__ERROR_UNSPECIFIED, (char *)protobuf_c_empty_string, 0 }
+    , SIMP__ERROR_CODE__ERROR_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Simp__Login
@@ -388,10 +392,14 @@ struct  Simp__Ended
    * 0: do not come back with the same login
    */
   uint32_t retry_after_ms;
+  /*
+   * and a random time up to this; 0: up to retry_after_ms
+   */
+  uint32_t retry_spread_ms;
 };
 #define SIMP__ENDED__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&simp__ended__descriptor) \
-    , SIMP__ERROR_CODE__ERROR_UNSPECIFIED, (char *)protobuf_c_empty_string, 0 }
+    , SIMP__ERROR_CODE__ERROR_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Simp__PathChallenge

@@ -116,13 +116,13 @@ final class MeshClient {
     }
   }
 
-  private func lost(_ error: SIMPError, retryAfter: Interval = .zero) {
+  private func lost(_ error: SIMPError, retryAfter: Interval = .zero, spread: Interval = .zero) {
     if isLeaving { return close() }
     let now = mesh.loop.now
     if let began = sessionBegan { backoff.sessionLasted(now - began) }
     dropSession(now: now)
     state = .waiting
-    due = now + backoff.next(retryAfter: retryAfter, random: RandomBytes.uint64())
+    due = now + backoff.next(retryAfter: retryAfter, spread: spread, random: RandomBytes.uint64())
     mesh.wasLost(error)
     arm(due)
   }
@@ -194,7 +194,9 @@ final class MeshClient {
     case .ended(let refusal):
       let error = SIMPError(refusal, hadSession: sessionBegan != nil)
       if refusal.retryAfterMilliseconds > 0 {
-        lost(error, retryAfter: .milliseconds(Int64(refusal.retryAfterMilliseconds)))
+        lost(
+          error, retryAfter: .milliseconds(Int64(refusal.retryAfterMilliseconds)),
+          spread: .milliseconds(Int64(refusal.retrySpreadMilliseconds)))
       } else {
         mesh.failed(error)
       }

@@ -20,14 +20,15 @@ package struct Backoff: Sendable {
   }
 
   /// - Parameters:
-  ///   - retryAfter: what the server asked for. It is waited for in full, and up to as long again: a thousand clients
+  ///   - retryAfter: what the server asked for. It is waited for in full, and then a random time: a thousand clients
   ///     that were told the same time must not come as one.
+  ///   - spread: up to which that goes, when the server said so; zero: up to the usual bound, or as long again.
   ///   - random: 64 random bits.
-  package mutating func next(retryAfter: Interval, random: UInt64) -> Interval {
+  package mutating func next(retryAfter: Interval, spread: Interval = .zero, random: UInt64) -> Interval {
     var bound = first
     for _ in 0..<min(failures, 40) where bound < last { bound = bound * 2 }
     failures += 1
-    bound = max(min(bound, last), retryAfter)
+    bound = spread > .zero ? spread : max(min(bound, last), retryAfter)
     let jitter = Int64(random % UInt64(bound.nanoseconds + 1))
     return retryAfter + Interval(nanoseconds: jitter)
   }

@@ -172,12 +172,15 @@ extension Driver {
   }
 
   /// The attempt failed, or the session is over; it is tried again after a while.
-  func lost(_ reason: SIMPError, retryAfter: Interval = .zero, now: Instant) {
+  ///
+  /// - Parameters:
+  ///   - retryAfter: the server's word, as `spread`; see `Backoff.next`.
+  func lost(_ reason: SIMPError, retryAfter: Interval = .zero, spread: Interval = .zero, now: Instant) {
     if isClosing { return end(nil) }
     if let began = sessionBegan { backoff.sessionLasted(now - began) }
     sessionBegan = nil
     dropSession(now: now)
-    let delay = backoff.next(retryAfter: retryAfter, random: RandomBytes.uint64())
+    let delay = backoff.next(retryAfter: retryAfter, spread: spread, random: RandomBytes.uint64())
     phase = .waiting
     due = now + delay
     standing.update { $0.lastFailure = reason }

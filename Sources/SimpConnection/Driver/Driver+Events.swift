@@ -122,16 +122,17 @@ extension Driver {
     if isClosing { return end(nil) }
     let hadSession = sessionBegan != nil
     let retryAfter = Interval.milliseconds(Int64(refusal.retryAfterMilliseconds))
+    let spread = Interval.milliseconds(Int64(refusal.retrySpreadMilliseconds))
     let error = SIMPError(refusal, hadSession: hadSession)
     switch refusal.code {
     case .replaced:
       end(error)
     case .shuttingDown, .unavailable, .overloaded, .tooManyConnections, .notReading:
-      lost(error, retryAfter: retryAfter, now: now)
+      lost(error, retryAfter: retryAfter, spread: spread, now: now)
     case .tokenExpired where hadSession && (configuration.tokenProvider != nil || isTokenFresh):
-      lost(error, retryAfter: retryAfter, now: now)
+      lost(error, retryAfter: retryAfter, spread: spread, now: now)
     default:
-      if retryAfter > .zero { lost(error, retryAfter: retryAfter, now: now) } else { end(error) }
+      if retryAfter > .zero { lost(error, retryAfter: retryAfter, spread: spread, now: now) } else { end(error) }
     }
   }
 

@@ -105,7 +105,7 @@ extension Refusal {
     let error = unsafe message.pointee
     self.init(
       ErrorCode(rawValue: UInt32(truncatingIfNeeded: unsafe error.code.rawValue)), unsafe Control.string(error.text),
-      retryAfterMilliseconds: unsafe error.retry_after_ms)
+      retryAfterMilliseconds: unsafe error.retry_after_ms, retrySpreadMilliseconds: unsafe error.retry_spread_ms)
   }
 }
 

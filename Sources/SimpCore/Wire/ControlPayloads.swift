@@ -49,11 +49,17 @@ public struct Refusal: Error, Hashable, Sendable {
   public var text: String
   /// 0: do not come back without a change.
   public var retryAfterMilliseconds: UInt32
+  /// Who comes back waits a random time up to this besides, so that all who are told the same do not come as one.
+  /// 0: up to as long again as `retryAfterMilliseconds`.
+  public var retrySpreadMilliseconds: UInt32
 
-  public init(_ code: ErrorCode, _ text: String, retryAfterMilliseconds: UInt32 = 0) {
+  public init(
+    _ code: ErrorCode, _ text: String, retryAfterMilliseconds: UInt32 = 0, retrySpreadMilliseconds: UInt32 = 0
+  ) {
     self.code = code
     self.text = text
     self.retryAfterMilliseconds = retryAfterMilliseconds
+    self.retrySpreadMilliseconds = retrySpreadMilliseconds
   }
 }
 
@@ -105,5 +111,6 @@ extension Refusal {
     bytes.appendField(1, varint: UInt64(code.rawValue))
     bytes.appendField(2, string: text)
     bytes.appendField(3, varint: UInt64(retryAfterMilliseconds))
+    bytes.appendField(4, varint: UInt64(retrySpreadMilliseconds))
   }
 }
