@@ -6,7 +6,7 @@ import Testing
 @Suite struct NamedSeedTests {
   private func run(_ scenario: Scenario, seed: UInt64) {
     let run = ScenarioRun(scenario, seed: seed)
-    print("\(scenario.name), seed \(seed):\n  up   \(run.up.text)\n  down \(run.down.text)")
+    print("\(scenario.name), seed \(seed):\n\(run.network.text)")
     for failure in run.failures { Issue.record("\(scenario.name), seed \(seed): \(failure)") }
   }
 
@@ -62,7 +62,7 @@ import Testing
       ]
       let run = ScenarioRun(scenario, seed: 5)
       for failure in run.failures { Issue.record("\(scenario.name): \(failure)") }
-      #expect((isUp ? run.up : run.down).lost == 2, "one of alice's and one of bob's")
+      #expect((isUp ? run.network.up : run.network.down).lost == 2, "one of alice's and one of bob's")
       // What is too large for a datagram goes by TCP; all else by UDP, whatever single datagram is lost.
       #expect(run.firstByUDP >= 36, "\(scenario.name): \(run.firstByUDP) of 40 by UDP")
     }

@@ -4,12 +4,12 @@ import SimpCore
 /// deadline, in an order that the seed fixes.
 final class World {
   let seed: UInt64
-  private(set) var now = Instant(nanoseconds: 1_000_000_000)
+  static let beginning = Instant(nanoseconds: 1_000_000_000)
+  private(set) var now = World.beginning
   let start: Instant
   private(set) var clients: [SimulatedClient] = []
   private(set) var server: SimulatedServer!
   let ledger: Ledger
-  let stalls: [Range<Instant>]
   let keyLimits: KeyLimits
   private(set) var failures: [String] = []
   private(set) var steps = 0
@@ -26,20 +26,27 @@ final class World {
   /// What was sealed by anybody, before and after servers died.
   private var nonces: Set<ChecksumProtection.Nonce> = []
   private(set) var forged = 0
+  /// Whether the datagram that was sealed last has a receipt in it.
+  private var hasReceipt = false
+  private(set) var streamUp = StreamCounters()
+  private(set) var streamDown = StreamCounters()
+  /// Connections that broke.
+  private(set) var cuts = 0
+  // Those that are not closed yet.
+  private var connections: [UInt64: Connection] = [:]
   /// Nobody reconnects, so the order in which messages are taken tells whether refused ones are waited for.
   var watchesRefusals = false
 
   init(
     seed: UInt64, reactors: Int = 1, keyLimits: KeyLimits = KeyLimits(), storeDelay: Interval = .zero,
-    stalls: [Range<Interval>] = []
+    serverSleeps: [Range<Interval>] = []
   ) {
     self.seed = seed
     self.keyLimits = keyLimits
-    let begin = now
-    start = begin
+    start = now
     ledger = Ledger()
-    self.stalls = stalls.map { begin + $0.lowerBound..<begin + $0.upperBound }
-    server = SimulatedServer(world: self, reactors: reactors, storeDelay: storeDelay)
+    let sleeps = serverSleeps.map { span($0) }
+    server = SimulatedServer(world: self, reactors: reactors, storeDelay: storeDelay, sleeps: sleeps)
     server.start()
   }
 
@@ -56,7 +63,19 @@ final class World {
     if failures.count < 5 { failures.append("\((now - start).milliseconds) ms: \(text)") }
   }
 
+  /// The network is well from now on.
+  func heal() {
+    for client in clients { client.heal() }
+    for connection in connections.values {
+      connection.up.heal()
+      connection.down.heal()
+    }
+  }
+
   // MARK: - Time
+
+  /// A span of the run, counted from its beginning.
+  func span(_ span: Range<Interval>) -> Range<Instant> { start + span.lowerBound..<start + span.upperBound }
 
   /// Something happens at an instant of the run, counted from its beginning.
   func at(_ time: Interval, _ body: @escaping () -> Void) { schedule(start + time, body) }
@@ -94,9 +113,14 @@ final class World {
   /// Asks for a connection; the server answers by accepting it, or by nothing but its end.
   func connect(_ client: SimulatedClient) -> Connection {
     nextConnection += 1
-    let up = StreamLink(delay: client.streamDelay, stalls: stalls, random: random(nextConnection << 8 | 1))
-    let down = StreamLink(delay: client.streamDelay, stalls: stalls, random: random(nextConnection << 8 | 2))
+    let up = StreamLink(
+      client.streamUp, delay: client.streamDelay, receiverSleeps: server.sleeps,
+      random: random(nextConnection << 8 | 1))
+    let down = StreamLink(
+      client.streamDown, delay: client.streamDelay, receiverSleeps: client.sleeps,
+      random: random(nextConnection << 8 | 2))
     let connection = Connection(id: nextConnection, client: client, up: up, down: down)
+    connections[connection.id] = connection
     schedule(up.arrival(now: now)) { [self] in
       if !server.accept(connection) { close(connection, towardsClient: true) }
     }
@@ -119,6 +143,7 @@ final class World {
 
   /// One end closed: the other end sees it after all that was sent.
   func close(_ connection: Connection, towardsClient: Bool) {
+    forget(connection)
     let link = towardsClient ? connection.down : connection.up
     schedule(link.arrival(now: now)) { [self] in
       if towardsClient { connection.client.closed(connection) } else { server.closed(connection) }
@@ -128,29 +153,41 @@ final class World {
   /// The connection breaks at both ends; what is under way is gone.
   func cut(_ connection: Connection) {
     connection.isCut = true
+    cuts += 1
+    forget(connection)
     connection.client.closed(connection)
     server.closed(connection)
   }
 
+  private func forget(_ connection: Connection) {
+    guard connections.removeValue(forKey: connection.id) != nil else { return }
+    streamUp += connection.up.counters
+    streamDown += connection.down.counters
+  }
+
+  /// Counts what the connections did that are still there.
+  func countConnections() { for connection in connections.values.sorted(by: { $0.id < $1.id }) { forget(connection) } }
+
   // MARK: - UDP
 
   func protection(secret: [UInt8], isServer: Bool) -> ChecksumProtection {
-    ChecksumProtection(secret: secret, isServer: isServer) { [unowned self] nonce in
+    ChecksumProtection(secret: secret, isServer: isServer) { [unowned self] nonce, hasReceipt in
+      self.hasReceipt = hasReceipt
       if !nonces.insert(nonce).inserted { fail("packet number \(nonce.number) was sealed twice under one key") }
     }
   }
 
   func sendToServer(_ bytes: [UInt8], from client: SimulatedClient) {
     let address = client.address
-    for copy in client.up.carry(bytes, now: now) {
+    for copy in client.up.carry(bytes, hasReceipt: hasReceipt, now: now) {
       if let forger = client.forger, client.isForgedNow() {
         // Someone on the road is faster, and writes an address of his own on the copy.
         forged += 1
-        schedule(now + Interval(nanoseconds: (copy.arrival - now).nanoseconds / 2)) { [self] in
+        schedule(server.awake(now + Interval(nanoseconds: (copy.arrival - now).nanoseconds / 2))) { [self] in
           arrive(copy.bytes, from: forger)
         }
       }
-      schedule(copy.arrival) { [self] in
+      schedule(client.up.reading(of: copy)) { [self] in
         client.up.delivered(copy)
         arrive(copy.bytes, from: address)
       }
@@ -175,8 +212,8 @@ final class World {
       misdirected += 1
       return
     }
-    for copy in client.down.carry(bytes, now: now) {
-      schedule(copy.arrival) { [self] in
+    for copy in client.down.carry(bytes, hasReceipt: hasReceipt, now: now) {
+      schedule(client.down.reading(of: copy)) { [self] in
         guard client.address == address else { return }
         client.down.delivered(copy)
         reached.insert(address)

@@ -7,7 +7,7 @@ final class ChecksumProtection: DatagramProtection {
   private var openKey: UInt64
   private var formerKey: UInt64?
   private var lastSealed: UInt64?
-  private let onSeal: (Nonce) -> Void
+  private let onSeal: (Nonce, _ hasReceipt: Bool) -> Void
 
   /// Key and packet number of a sealed datagram: never the same twice, whoever seals.
   struct Nonce: Hashable {
@@ -15,7 +15,7 @@ final class ChecksumProtection: DatagramProtection {
     var number: UInt64
   }
 
-  init(secret: [UInt8], isServer: Bool, onSeal: @escaping (Nonce) -> Void) {
+  init(secret: [UInt8], isServer: Bool, onSeal: @escaping (Nonce, _ hasReceipt: Bool) -> Void) {
     self.onSeal = onSeal
     let base = secret.reduce(UInt64(0x1234_5678_9ABC_DEF1)) { Self.mix($0 ^ UInt64($1)) }
     let keys = (Self.mix(base ^ 1), Self.mix(base ^ 2))
@@ -25,7 +25,7 @@ final class ChecksumProtection: DatagramProtection {
   func seal(_ datagram: inout [UInt8], packetNumber: UInt64) {
     precondition(lastSealed.map { packetNumber > $0 } ?? true, "a packet number is used twice under a key")
     lastSealed = packetNumber
-    onSeal(Nonce(key: sealKey, number: packetNumber))
+    onSeal(Nonce(key: sealKey, number: packetNumber), Self.hasReceipt(datagram))
     var state = sealKey
     for index in 0..<datagram.count {
       state = Self.mix(state ^ UInt64(datagram[index]) ^ UInt64(index) << 8)
@@ -67,6 +67,16 @@ final class ChecksumProtection: DatagramProtection {
       guard datagram[end + 8 + index] == UInt8(truncatingIfNeeded: second >> UInt64(8 * index)) else { return false }
     }
     return true
+  }
+
+  /// Whether one of its packets is a RECEIPT, told from the bytes.
+  private static func hasReceipt(_ datagram: [UInt8]) -> Bool {
+    var offset = 16
+    while offset + 16 <= datagram.count {
+      if datagram[offset + 8] == 0, datagram[offset + 9] == 3 { return true }
+      offset += max(16, datagram[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) })
+    }
+    return false
   }
 
   private static func next(_ key: UInt64) -> UInt64 { mix(key ^ 0x6E65_7874) }

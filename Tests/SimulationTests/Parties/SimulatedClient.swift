@@ -15,6 +15,8 @@ final class SimulatedClient {
   /// The user it logs in as; several clients may be the same one.
   let user: String
   let streamDelay: Interval
+  var streamUp = StreamConditions()
+  var streamDown = StreamConditions()
   let up: DatagramLink
   let down: DatagramLink
   var address: PeerAddress
@@ -24,6 +26,9 @@ final class SimulatedClient {
   var isSendOnly = false
   /// Whoever sees its datagrams and sends copies of half of them on, ahead of them, from here.
   var forger: PeerAddress?
+
+  /// When its process does not run; to be said before it starts.
+  var sleeps: [Range<Instant>] = [] { didSet { down.receiverSleeps = sleeps } }
 
   private(set) var outbox: Outbox
   private(set) var session: ClientSession?
@@ -38,6 +43,7 @@ final class SimulatedClient {
   private var nextTake = Instant.never
   private var names: [MessageKey: (name: Ledger.Name, counter: UInt64)] = [:]
   private var isDirty = false
+  private(set) var rebindings = 0
   private(set) var total = ChannelCounters()
   private(set) var sessions = 0
   private(set) var endings: [ErrorCode] = []
@@ -50,6 +56,7 @@ final class SimulatedClient {
     streamDelay = max(up.delay, down.delay)
     self.up = DatagramLink(up, random: world.random(number << 32 | 1))
     self.down = DatagramLink(down, random: world.random(number << 32 | 2))
+    self.up.receiverSleeps = world.server.sleeps
     address = .v4(10, 0, 0, UInt8(number), port: 40000)
     random = world.random(number << 32 | 3)
     outbox = Outbox(id: random.next() | 1)
@@ -86,7 +93,27 @@ final class SimulatedClient {
   }
 
   /// Address translation gives it another port.
-  func rebind() { address.port += 1 }
+  func rebind() {
+    rebindings += 1
+    address.port += 1
+  }
+
+  /// It is in another network, with another address.
+  func move() {
+    rebindings += 1
+    address.low += 1 << 16
+    address.port += 1
+  }
+
+  func heal() {
+    up.heal()
+    down.heal()
+    streamUp = StreamConditions()
+    streamDown = StreamConditions()
+  }
+
+  /// This instant, or when its process runs again.
+  func awake(_ instant: Instant) -> Instant { sleeps.first { $0.contains(instant) }?.upperBound ?? instant }
 
   /// From how many untaken messages on it refuses more; to be said before it starts.
   func refuse(above limit: Int) { inbound = InboundMessages(roomMessages: (limit - 1024) / 2) }
@@ -137,8 +164,8 @@ final class SimulatedClient {
   // MARK: - Time
 
   var deadline: Instant {
-    if isDirty { return world.now }
-    return min(reconnectAt, min(session?.deadline(now: world.now) ?? .never, takeDeadline))
+    let next = isDirty ? world.now : min(reconnectAt, session?.deadline(now: world.now) ?? .never, takeDeadline)
+    return sleeps.isEmpty || next == .never ? next : awake(max(next, world.now))
   }
 
   private var takeDeadline: Instant { shelf.isEmpty ? .never : nextTake }
@@ -261,10 +288,12 @@ final class SimulatedClient {
     // What lies here untaken or held is bounded by the room that was announced; copies of an earlier session may lie
     // here besides.
     if shelf.count > 2 * Int(room) + 1024 { world.fail("\(name) has \(shelf.count) untaken messages") }
+    if outbox.count > outbox.limitMessages { world.fail("\(name) has \(outbox.count) messages in its outbox") }
     guard let session else { return }
     let channel = session.channel
+    if let excess = channel.excess { world.fail("\(name) \(excess)") }
     if channel.window.count > WireLimits.windowMessages { world.fail("\(name): window over its limit") }
-    if channel.sent.bytesInFlight > WireLimits.bytesInFlight + 2 * WireLimits.maximumDatagramBytes {
+    if channel.sent.bytesInFlight > Channel.mostBytesInFlight {
       world.fail("\(name) has \(channel.sent.bytesInFlight) bytes in flight")
     }
     if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("\(name) keeps too many ranges") }
@@ -299,6 +328,29 @@ final class SimulatedClient {
     var sum = total
     if let session { sum += session.counters }
     return sum
+  }
+}
+
+extension Channel {
+  /// The datagram that reaches the limit goes over it, and probes do not ask; the last probe timeout sends none, for
+  /// the path is down.
+  static let mostBytesInFlight =
+    WireLimits.bytesInFlight + (1 + WireTimes.downProbeTimeouts - 1) * WireLimits.maximumDatagramBytes
+
+  /// What of its queues and tables is over its limit.
+  var excess: String? {
+    if sent.kept > SentDatagrams.maximumKept { return "keeps \(sent.kept) sent datagrams" }
+    // Whoever drives a channel takes the stream after each flush, so that only its last packets lie there.
+    if stream.count > StreamLink.capacity + 2 * WireLimits.maximumPacketBytes {
+      return "has \(stream.count) bytes to write"
+    }
+    if assembler.bufferedBytes > 2 * WireLimits.maximumPacketBytes {
+      return "has \(assembler.bufferedBytes) bytes unread"
+    }
+    if window.bytes > WireLimits.windowBytes + WireLimits.maximumPacketBytes {
+      return "has \(window.bytes) bytes in its window"
+    }
+    return nil
   }
 }
 

@@ -86,7 +86,7 @@ final class SimulatedReactor: SwitchboardPorts {
   ) {
     let grant = server.store.open(user: user, login: login, proposedEpoch: proposedEpoch)
     if server.storeDelay == .zero { return completion(grant) }
-    world.schedule(world.now + server.storeDelay) { [self] in
+    world.schedule(server.awake(world.now + server.storeDelay)) { [self] in
       if isAlive { completion(grant) }
     }
   }
@@ -111,7 +111,7 @@ final class SimulatedReactor: SwitchboardPorts {
 
   func post(_ note: Note, to reactor: UInt8) {
     if case .relay(let relay) = note { world.ledger.serverHeld(from: relay.from, messageId: relay.messageId) }
-    world.schedule(world.now + Self.noteDelay) { [self] in
+    world.schedule(server.awake(world.now + Self.noteDelay)) { [self] in
       guard isAlive else { return }
       server.reactors[Int(reactor)].switchboard.receive(note, now: world.now)
     }

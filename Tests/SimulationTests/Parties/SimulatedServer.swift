@@ -10,6 +10,8 @@ final class SimulatedServer {
   let store = SimulatedStore()
   let storeDelay: Interval
   let isMultiReactor: Bool
+  /// When its process does not run.
+  let sleeps: [Range<Instant>]
   private let reactorCount: Int
   private(set) var reactors: [SimulatedReactor] = []
   private(set) var generation: UInt64 = 0
@@ -25,9 +27,10 @@ final class SimulatedServer {
     var connection: Connection
   }
 
-  init(world: World, reactors: Int, storeDelay: Interval) {
+  init(world: World, reactors: Int, storeDelay: Interval, sleeps: [Range<Instant>]) {
     self.world = world
     self.storeDelay = storeDelay
+    self.sleeps = sleeps
     reactorCount = reactors
     isMultiReactor = reactors > 1
   }
@@ -108,10 +111,14 @@ final class SimulatedServer {
   var deadline: Instant {
     var next = Instant.never
     for reactor in reactors { next = min(next, reactor.deadline) }
-    return next
+    return sleeps.isEmpty || next == .never ? next : awake(max(next, world.now))
   }
 
+  /// This instant, or when its process runs again.
+  func awake(_ instant: Instant) -> Instant { sleeps.first { $0.contains(instant) }?.upperBound ?? instant }
+
   func pump() {
+    guard awake(world.now) == world.now else { return }
     // Notes between reactors take time, so one round is enough.
     for reactor in reactors { reactor.pump() }
     for line in lines.take() { read(line) }
@@ -156,8 +163,15 @@ final class SimulatedServer {
     for place in places.values {
       let channel = place.entry.session.channel
       let session = place.entry.session
+      if let excess = channel.excess { world.fail("the server \(excess) for \(session.user)") }
+      if place.entry.senders.count > session.pendingMessages {
+        world.fail("\(place.entry.senders.count) sender records for \(session.pendingMessages) messages")
+      }
+      if place.connection.down.bytesUnderWay > 2 * StreamLink.capacity {
+        world.fail("\(place.connection.down.bytesUnderWay) bytes wait for \(session.user) on TCP")
+      }
       if session.pendingMessages > 2 * session.roomMessages + 64 { world.fail("server window over its limit") }
-      if channel.sent.bytesInFlight > WireLimits.bytesInFlight + 2 * WireLimits.maximumDatagramBytes {
+      if channel.sent.bytesInFlight > Channel.mostBytesInFlight {
         world.fail("server has \(channel.sent.bytesInFlight) bytes in flight")
       }
       if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("server keeps too many ranges") }
@@ -173,6 +187,7 @@ final class SimulatedServer {
       if session.path == .up, session.channel.sent.hasElicitingInFlight {
         return "server: datagrams fly to \(session.user)"
       }
+      if session.pendingBytes > 0 { return "server: \(session.pendingBytes) bytes pending for \(session.user)" }
       if !place.entry.senders.isEmpty { return "server: sender records are left at \(session.user)" }
       return nil
     }

@@ -11,10 +11,15 @@ struct Scenario: Sendable {
   /// How often keys have to change in each direction, all clients and sessions of a run together.
   var leastKeyChanges: UInt64 = 0
   var storeDelay = Interval.zero
-  /// When TCP passes nothing, counted from the beginning.
+  var streamUp = StreamConditions()
+  var streamDown = StreamConditions()
+  /// When TCP passes nothing either way, counted from the beginning.
   var stalls: [Range<Interval>] = []
-  /// When UDP passes nothing.
+  /// When UDP passes nothing either way.
   var udpOff: [Range<Interval>] = []
+  /// When a client's process does not run, by its name.
+  var clientSleeps: [String: [Range<Interval>]] = [:]
+  var serverSleeps: [Range<Interval>] = []
   /// Who is there from the beginning; `script` brings the others.
   var online = ["alice", "bob"]
   /// Prepares clients and says what happens when.
@@ -24,6 +29,8 @@ struct Scenario: Sendable {
   var deeds: [Deed] = []
   /// What it has to have done over all runs, each way: what is too rare for a single one.
   var rareDeeds: [Deed] = []
+  /// What it has to have done in each run, one way.
+  var deedsOneWay: [Deed] = []
   /// How many messages may come late, that is after the wait for them was given up.
   var lateAllowed = 0
   /// How long a message may take from `send` to the application, at most.
@@ -36,6 +43,10 @@ struct Scenario: Sendable {
   /// How often a client and the network may stir in a minute of silence: keep-alives and proofs, each with its answer,
   /// and where datagrams are lost their repetition.
   var quietSteps = 45
+  /// The network is well again when all is said: what then stirs is no repair.
+  var heals = false
+  /// Datagrams of one client, both ways together, in a minute of silence: keep-alives and their receipts.
+  var quietDatagrams = 60
   /// Somebody forged addresses.
   var expectsForgery = false
   /// The most that a message may be sent again, over all messages of a run.
@@ -57,21 +68,5 @@ struct Flow: Sendable {
   ]
   static func oneWay(_ count: Int = 200, pause: Interval = .milliseconds(30)) -> [Flow] {
     [Flow(from: "alice", to: "bob", count: count, pause: pause)]
-  }
-}
-
-/// Something a network does.
-enum Deed: String, Sendable {
-  case lost, duplicated, replayed, reordered, corrupted, blocked
-
-  func count(in counters: LinkCounters) -> Int {
-    switch self {
-    case .lost: counters.lost
-    case .duplicated: counters.duplicated
-    case .replayed: counters.replayed
-    case .reordered: counters.reordered
-    case .corrupted: counters.corrupted
-    case .blocked: counters.blocked
-    }
   }
 }

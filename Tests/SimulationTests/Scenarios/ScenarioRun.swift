@@ -1,11 +1,10 @@
 import SimpCore
 
 /// One run of a scenario under one seed.
-struct ScenarioRun {
+struct ScenarioRun: Sendable {
+  let name: String
   var failures: [String] = []
-  var up = LinkCounters()
-  var down = LinkCounters()
-  var streamBytes = 0
+  var network = NetworkTally()
   var messages = 0
   var firstByUDP = 0
   var late = 0
@@ -19,16 +18,22 @@ struct ScenarioRun {
   var latencies: [Double] = []
 
   init(_ scenario: Scenario, seed: UInt64) {
+    name = scenario.name
     let world = World(
       seed: seed, reactors: scenario.reactors, keyLimits: scenario.keyLimits, storeDelay: scenario.storeDelay,
-      stalls: scenario.stalls)
+      serverSleeps: scenario.serverSleeps)
     var up = scenario.up
     var down = scenario.down
-    let off = scenario.udpOff.map { world.start + $0.lowerBound..<world.start + $0.upperBound }
+    let off = scenario.udpOff.map { world.span($0) }
     up.off += off
     down.off += off
-    for name in Set(scenario.flows.flatMap { [$0.from, $0.to] }).sorted() {
+    for name in Set(scenario.flows.flatMap { [$0.from, $0.to] } + scenario.online).sorted() {
       let client = SimulatedClient(world: world, name: name, up: up, down: down)
+      client.streamUp = scenario.streamUp
+      client.streamDown = scenario.streamDown
+      client.streamUp.stalls += scenario.stalls.map { world.span($0) }
+      client.streamDown.stalls += scenario.stalls.map { world.span($0) }
+      client.sleeps = scenario.clientSleeps[name, default: []].map { world.span($0) }
       if scenario.online.contains(name) || name == "carol" { world.at(.zero) { client.start() } }
     }
     scenario.script(world)
@@ -37,16 +42,16 @@ struct ScenarioRun {
       world.at(flow.begin) { traffic.go() }
     }
     messages = scenario.flows.reduce(0) { $0 + $1.count }
-    run(world, until: scenario.timeLimit, quietSteps: scenario.quietSteps)
+    run(world, scenario)
     gather(world, scenario)
     world.forgetEvents()
   }
 
-  private mutating func run(_ world: World, until limit: Interval, quietSteps: Int) {
+  private mutating func run(_ world: World, _ scenario: Scenario) {
     var sinceCheck = 0
     while world.ledger.messages.count < messages || !world.ledger.isComplete {
       guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
-      guard world.step(limit: world.start + limit), world.steps < 1_000_000 else { break }
+      guard world.step(limit: world.start + scenario.timeLimit), world.steps < 1_000_000 else { break }
       sinceCheck += 1
       if sinceCheck == 32 {
         sinceCheck = 0
@@ -54,7 +59,8 @@ struct ScenarioRun {
       }
     }
     world.ledger.checkAllArrived()
-    settle(world, quietSteps: quietSteps)
+    if scenario.heals { world.heal() }
+    settle(world, scenario)
   }
 
   private func checkBounds(_ world: World) {
@@ -63,7 +69,7 @@ struct ScenarioRun {
   }
 
   /// What is still under way may land; then a minute passes in which nothing but keep-alives and proofs may happen.
-  private func settle(_ world: World, quietSteps: Int) {
+  private func settle(_ world: World, _ scenario: Scenario) {
     guard world.failures.isEmpty, world.ledger.failures.isEmpty else { return }
     let landed = world.now + .seconds(20)
     while world.failures.isEmpty, world.step(limit: landed) {}
@@ -76,19 +82,33 @@ struct ScenarioRun {
     // The first minute without UDP is one of many probes.
     while world.failures.isEmpty, world.step(limit: landed + .seconds(60)) {}
     let steps = world.steps
+    let datagrams = datagramsOffered(world)
     while world.failures.isEmpty, world.step(limit: landed + .seconds(120)) {}
     // A client: keep-alives of two kinds, proofs of a path that is down, each with answers and receipts.
-    let limit = quietSteps * world.clients.count
+    let limit = scenario.quietSteps * world.clients.count
     if world.steps - steps > limit { world.fail("\(world.steps - steps) steps in a minute of silence, limit \(limit)") }
+    let sent = datagramsOffered(world) - datagrams
+    if sent > scenario.quietDatagrams * world.clients.count {
+      world.fail("\(sent) datagrams in a minute of silence, limit \(scenario.quietDatagrams) a client")
+    }
     world.ledger.checkAllArrived()
+  }
+
+  private func datagramsOffered(_ world: World) -> Int {
+    world.clients.reduce(world.misdirected) { $0 + $1.up.counters.offered + $1.down.counters.offered }
   }
 
   private func unrest(_ world: World) -> [String] { world.server.unrest + world.clients.flatMap(\.unrest) }
 
   private mutating func gather(_ world: World, _ scenario: Scenario) {
+    world.countConnections()
+    network.streamUp = world.streamUp
+    network.streamDown = world.streamDown
+    network.cuts = world.cuts
     for client in world.clients {
-      up += client.up.counters
-      down += client.down.counters
+      network.up += client.up.counters
+      network.down += client.down.counters
+      network.rebindings += client.rebindings
       let counters = client.counters
       retransmissions += counters.retransmissions
       escalated += counters.messagesEscalated
@@ -116,8 +136,16 @@ struct ScenarioRun {
     if Double(retransmissions) > scenario.mostSentAgain * Double(messages) {
       failures.append("\(retransmissions) messages were sent again, of \(messages)")
     }
-    for deed in scenario.deeds where deed.count(in: up) + deed.count(in: down) == 0 {
+    for deed in scenario.deeds + scenario.deedsOneWay where network.count(deed).up + network.count(deed).down == 0 {
       failures.append("the network did nothing: \(deed.rawValue)")
+    }
+    for client in world.clients {
+      for deed in client.up.neglected {
+        failures.append("the way up from \(client.name) did nothing: \(deed.rawValue)")
+      }
+      for deed in client.down.neglected {
+        failures.append("the way down to \(client.name) did nothing: \(deed.rawValue)")
+      }
     }
   }
 }
@@ -140,6 +168,8 @@ final class Traffic {
   func go() {
     let burst = random.chance(0.1) ? Int(random.next() % 12) + 2 : 1
     let client = world.client(flow.from)
+    let awake = client.awake(world.now)
+    guard awake == world.now else { return world.schedule(awake) { [self] in go() } }
     for _ in 0..<min(burst, left) {
       let size = random.chance(0.03) ? 1500 + Int(random.next() % 20000) : 60 + Int(random.next() % 400)
       guard client.post(to: flow.to, size: size, isAwaited: random.chance(0.1)) else { break }
