@@ -63,6 +63,10 @@ class Link:
                 "add rule inet simp out meta l4proto udp counter drop"
         subprocess.run(["ip", "netns", "exec", self.server, "nft", rules], check=True)
 
+    def pass_udp(self):
+        """What `drop_udp` did is undone."""
+        subprocess.run(["ip", "netns", "exec", self.server, "nft", "delete", "table", "inet", "simp"], check=True)
+
     def dropped_udp(self):
         out = subprocess.run(
             ["ip", "netns", "exec", self.server, "nft", "list", "table", "inet", "simp"],
