@@ -95,9 +95,9 @@ class Server:
 
 
 class Person:
-    """A `simp` command, with its output gathered as it comes."""
+    """A `simp` command, with its output gathered as it comes; `gather` gets each line as well."""
 
-    def __init__(self, link, server, user, *arguments, feed=False, token=None):
+    def __init__(self, link, server, user, *arguments, feed=False, token=None, gather=None):
         self.out, self.err = [], []
         self.process = link.popen(
             link.clients, [BIN / "simp", *arguments],
@@ -105,15 +105,17 @@ class Person:
                  "SIMP_TOKEN": token or server.token(user)},
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.threads = [
-            threading.Thread(target=self._gather, args=pair, daemon=True)
-            for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))]
+            threading.Thread(target=self._gather, args=each, daemon=True)
+            for each in ((self.process.stdout, self.out, gather), (self.process.stderr, self.err, None))]
         for thread in self.threads:
             thread.start()
 
     @staticmethod
-    def _gather(stream, lines):
+    def _gather(stream, lines, gather):
         for line in stream:
             lines.append(line)
+            if gather:
+                gather(line)
 
     def feed(self, lines):
         self.process.stdin.write(b"".join(lines))
