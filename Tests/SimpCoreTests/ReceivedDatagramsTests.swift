@@ -30,6 +30,19 @@ import Testing
     #expect(received.deadline == start + .milliseconds(1))
   }
 
+  /// Refused datagrams lose their ranges to newer ones; then a gap closes, and a low number finds room again.
+  @Test func onlyWhatARangeHoldsIsSaidToBeAnswered() {
+    var received = ReceivedDatagrams()
+    for number: UInt64 in stride(from: 0, through: 126, by: 2) {
+      received.insert(number, eliciting: true, wanted: false, answered: true, now: start)
+    }
+    received.insert(65, eliciting: true, wanted: false, answered: false, now: start)
+    received.insert(1, eliciting: true, wanted: false, answered: false, now: start)
+    let receipt = received.takeReceipt(now: start)
+    #expect(receipt?.ranges.last == 1...1)
+    #expect(receipt?.answered == Array(stride(from: UInt64(64), through: 126, by: 2)))
+  }
+
   /// Whoever has the keys may seal under any number.
   @Test func theHighestNumberOfAllIsANumber() {
     var received = ReceivedDatagrams()

@@ -32,7 +32,8 @@ struct ReceivedDatagrams {
   mutating func insert(_ number: UInt64, eliciting: Bool, wanted: Bool, answered isAnswered: Bool, now: Instant) {
     let gap = add(number)
     if ranges.first?.upperBound == number { largestArrival = now }
-    if isAnswered {
+    // What found no place in the ranges is not spoken of.
+    if isAnswered, let last = ranges.last, number >= last.lowerBound {
       answered.append(number)
       if answered.count > WireLimits.maximumAnsweredDatagrams, let lowest = answered.min() {
         answered.removeAll { $0 == lowest }
@@ -47,8 +48,7 @@ struct ReceivedDatagrams {
 
   /// The receipt to send now; what waited for it waits no more. Nil when nothing ever arrived.
   mutating func takeReceipt(now: Instant) -> DatagramReceipt? {
-    guard let last = ranges.last else { return nil }
-    answered.removeAll { $0 < last.lowerBound }
+    guard !ranges.isEmpty else { return nil }
     unreceipted = 0
     oldestUnreceipted = nil
     wantedNow = false
@@ -71,11 +71,19 @@ struct ReceivedDatagrams {
     }
     if number > first.upperBound {
       ranges.insert(number...number, at: 0)
-      if ranges.count > WireLimits.maximumReceiptRanges { ranges.removeLast() }
+      if ranges.count > WireLimits.maximumReceiptRanges { dropLowest() }
       return true
     }
     insertBelow(number)
     return true
+  }
+
+  /// At once with those of it that were refused: a lower number may find room here later, and `answered` would name what
+  /// no range does.
+  private mutating func dropLowest() {
+    ranges.removeLast()
+    guard let last = ranges.last else { return }
+    answered.removeAll { $0 < last.lowerBound }
   }
 
   private mutating func forget(upTo number: UInt64) {
@@ -98,7 +106,7 @@ struct ReceivedDatagrams {
       ranges[index] = ranges[index].lowerBound...number
     case (false, false):
       ranges.insert(number...number, at: index)
-      if ranges.count > WireLimits.maximumReceiptRanges { ranges.removeLast() }
+      if ranges.count > WireLimits.maximumReceiptRanges { dropLowest() }
     }
   }
 }
