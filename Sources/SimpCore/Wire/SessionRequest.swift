@@ -90,10 +90,10 @@ public enum SessionAnswer: Hashable, Sendable {
       bytes.appendField(2, varint: isStored ? 1 : 0)
     case .counters(let counters):
       for counter in counters {
-        var fields: [UInt8] = []
-        fields.appendField(1, string: counter.name)
-        fields.appendField(2, varint: counter.value)
-        bytes.appendField(1, bytes: fields)
+        bytes.appendField(1) { fields in
+          fields.appendField(1, string: counter.name)
+          fields.appendField(2, varint: counter.value)
+        }
       }
     }
   }
