@@ -12,6 +12,11 @@ let strict: [SwiftSetting] = [
   .enableExperimentalFeature("Lifetimes"),
 ]
 
+// What is fuzzed tells libFuzzer what it passes; the targets do not, for what their models compare would cost more than
+// all the rest and lead nowhere.
+let sanitizers = "-sanitize=\(Context.environment["SIMP_FUZZ_SANITIZERS"] ?? "fuzzer")"
+let fuzzed = strict + [.unsafeFlags([sanitizers])]
+
 let package = Package(
   name: "fuzz",
   targets: [
@@ -23,17 +28,18 @@ let package = Package(
     .target(
       name: "CSimpLinux", dependencies: ["COpenSSL", "CUV"], cSettings: [.define("_GNU_SOURCE")],
       linkerSettings: ["ssl", "crypto", "uv"].map { .linkedLibrary($0) }),
-    .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: strict),
-    .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
+    .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: fuzzed),
+    .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: fuzzed),
     .target(name: "CSimpKeys", dependencies: ["COpenSSL"], linkerSettings: [.linkedLibrary("crypto")]),
-    .target(name: "SimpToken", dependencies: ["CJWT", "CSimpKeys"], swiftSettings: strict),
+    .target(name: "SimpToken", dependencies: ["CJWT", "CSimpKeys"], swiftSettings: fuzzed),
     .target(name: "CLibFuzzer"),
     .executableTarget(
       name: "fuzz",
       dependencies: [
         "SimpCore", "SimpIO", "SimpToken", "CSimpMessages", "CProtobufC", "COpenSSL", "CLibFuzzer",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])],
+      linkerSettings: [.unsafeFlags([sanitizers, "-use-ld=lld"])]),
   ],
   swiftLanguageModes: [.v6]
 )

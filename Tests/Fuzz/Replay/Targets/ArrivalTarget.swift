@@ -15,40 +15,48 @@ enum ArrivalTarget {
   private static func receiveDatagrams(_ script: inout InputReader) throws {
     var replay = ReplayWindow()
     var received = ReceivedDatagrams()
-    // Short programs: a list is quicker than a set.
-    var seen: [UInt64] = []
-    var refused: [UInt64] = []
+    // What came, and whether it was refused.
+    var seen: [UInt64: Bool] = [:]
     var highest: UInt64?
     var now = Instant(nanoseconds: 1_000_000_000)
 
-    while !script.isAtEnd {
-      now = now + .milliseconds(1)
-      let kind = script.byte()
-      guard kind < 240 else {
-        if let receipt = received.takeReceipt(now: now) { try check(receipt, seen: seen, refused: refused) }
-        continue
-      }
-      let number = kind & 1 == 0 ? (highest ?? 0) &+ script.number() % 8 : script.number()
+    func receive(_ number: UInt64, _ kind: UInt8) throws {
+      let isRefused = replay.refuses(number)
       let isNew = replay.insert(number)
+      try require(isNew != isRefused, "\(number) is refused: \(isRefused), and new: \(isNew)")
       let isTooOld = highest.map { number < $0 && $0 - number >= ReplayWindow.width } ?? false
-      try require(isNew == (!seen.contains(number) && !isTooOld), "\(number) under \(highest ?? 0): new \(isNew)")
-      guard isNew else { continue }
-      seen.append(number)
+      try require(isNew == (seen[number] == nil && !isTooOld), "\(number) under \(highest ?? 0): new \(isNew)")
+      guard isNew else { return }
+      seen[number] = kind & 8 != 0
       highest = max(highest ?? 0, number)
-      if kind & 8 != 0 { refused.append(number) }
       received.insert(number, eliciting: kind & 2 == 0, wanted: kind & 4 != 0, answered: kind & 8 != 0, now: now)
       try require(received.ranges.count <= WireLimits.maximumReceiptRanges, "\(received.ranges.count) ranges")
     }
-    if let receipt = received.takeReceipt(now: now) { try check(receipt, seen: seen, refused: refused) }
+
+    while !script.isAtEnd, seen.count < 160 {
+      now = now + .milliseconds(1)
+      let kind = script.byte()
+      guard kind < 240 else {
+        if let receipt = received.takeReceipt(now: now) { try check(receipt, seen) }
+        continue
+      }
+      let number = kind & 1 == 0 ? (highest ?? 0) &+ script.number() % 8 : script.number()
+      // Many at once, for the limits of what is kept: of every number, or of each second one.
+      let count = kind < 208 ? 1 : UInt64(script.choice(96))
+      for step in 0..<count { try receive(number &+ step * (kind & 16 == 0 ? 1 : 2), kind) }
+    }
+    if let receipt = received.takeReceipt(now: now) { try check(receipt, seen) }
   }
 
-  private static func check(_ receipt: DatagramReceipt, seen: [UInt64], refused: [UInt64]) throws {
+  private static func check(_ receipt: DatagramReceipt, _ seen: [UInt64: Bool]) throws {
     try ReceiptTarget.check(Receipt(datagrams: receipt))
-    var told = 0
-    for number in seen where receipt.ranges.contains(where: { $0.contains(number) }) {
+    var (told, refused) = (0, 0)
+    for (number, isRefused) in seen where receipt.ranges.contains(where: { $0.contains(number) }) {
       told += 1
-      try require(receipt.answered.contains(number) == refused.contains(number), "\(number) is said to be taken")
+      if isRefused { refused += 1 }
+      try require(receipt.answered.contains(number) || !isRefused, "\(number) is said to be taken")
     }
+    try require(receipt.answered.count == refused, "\(receipt.answered) of \(refused) that were refused")
     let inRanges = receipt.ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound + 1) }
     try require(inRanges == UInt64(told), "\(inRanges) numbers in \(receipt.ranges), \(told) of them came")
   }
@@ -105,6 +113,7 @@ enum ArrivalTarget {
   private static var seeds: [[UInt8]] {
     [
       [0, 0, 0, 0, 1, 0, 1, 0, 3, 255, 8, 5, 1, 4, 5, 200, 255, 1, 190], [0, 9, 9, 9, 7, 9, 5, 9, 3, 9, 1, 250],
+      [0, 232, 1, 40, 232, 2, 40, 255, 0, 1, 0], [0, 210, 1, 40, 9, 3, 9, 7, 255], [0, 218, 1, 70, 8, 1, 9, 4],
       [0, 1, 0xD9, 255, 1, 0xDB, 0, 255], [1, 0, 1, 0, 2, 0, 5, 4, 7, 2, 9, 255, 240, 12, 8, 3, 0xDC, 127],
     ]
   }

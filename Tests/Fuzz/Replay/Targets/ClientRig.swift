@@ -12,7 +12,7 @@ final class ClientRig {
   private var lastInOrder: [SenderDevice: UInt64] = [:]
   private var untaken: [IncomingMessage] = []
   private var isLoggedIn = false
-  private var isOver = false
+  private(set) var isOver = false
   private var lastNumber: UInt64?
   private var failure: Violation?
 
@@ -47,12 +47,26 @@ final class ClientRig {
 
   // MARK: - What the application does
 
-  func send(to user: String, bytes: Int) throws {
+  private static let short = MessageContent(text: "hello")
+  /// Fits no datagram.
+  private static let long = MessageContent(text: String(repeating: "x", count: 1500))
+
+  func send(to user: String, isLong: Bool) throws {
     guard outbox.count < 64 else { return }
-    let text = String(repeating: "x", count: bytes)
-    let key = try outbox.append(MessageContent(text: text), to: user, now: now).key
+    let key = try outbox.append(isLong ? Self.long : Self.short, to: user, now: now).key
     try require(open.insert(key).inserted, "\(key) is used twice")
     session.wake(isAwaited: true)
+  }
+
+  /// Asks for something, or says goodbye.
+  func ask(_ kind: UInt8) {
+    switch kind % 5 {
+    case 0: _ = session.ask(.renew(token: "good"))
+    case 1: _ = session.ask(.kick(user: "bob", reason: ""))
+    case 2: _ = session.ask(.counters)
+    case 3: session.ping(7, via: .udp, now: now) { datagram, _ in sent(datagram) }
+    default: session.logout(now: now)
+    }
   }
 
   /// Takes the oldest message it was shown.
@@ -77,22 +91,21 @@ final class ClientRig {
 
   private func sent(_ datagram: Span<UInt8>) {
     do {
-      let (number, packets) = try OpenProtection.packets(in: datagram, fromServer: false)
+      let number = try OpenProtection.packets(in: datagram, fromServer: false) { header, payload in
+        if header.command == .pathChallenge { challenge = try TokenPayload.read(payload) }
+        if header.command == .message { try check(payload) }
+      }
       try require(lastNumber.map { number > $0 } ?? true, "packet number \(number) after \(lastNumber ?? 0)")
       lastNumber = number
-      for packet in packets where packet.header.command == .pathChallenge {
-        challenge = try TokenPayload.read(packet.payload.span)
-      }
-      for packet in packets where packet.header.command == .message { try check(packet.payload) }
     } catch {
       failure = failure ?? Violation(description: "sent by UDP: \(error)")
     }
   }
 
   /// What a server asks of each message.
-  private func check(_ payload: [UInt8]) throws {
-    let fields = try MessageFields(reading: payload.span)
-    try fields.checkFromClient(payload.span)
+  private func check(_ payload: Span<UInt8>) throws {
+    let fields = try MessageFields(reading: payload)
+    try fields.checkFromClient(payload)
     try require(fields.deviceNumber == outbox.deviceNumber, "device \(fields.deviceNumber)")
     try require(fields.order - fields.floor < WireLimits.orderWindow, "outside of the window")
   }
@@ -101,8 +114,9 @@ final class ClientRig {
 
   private func look() throws {
     if let failure { throw failure }
-    for packet in try Packets.split(session.takeStream()) where packet.header.command == .message {
-      try check(packet.payload)
+    let stream = session.takeStream()
+    try Packets.split(stream.span) { header, payload in
+      if header.command == .message { try check(payload) }
     }
     for event in session.takeEvents() { try look(at: event) }
     try require(outbox.count == open.count, "\(outbox.count) in the outbox, \(open.count) are not finished")

@@ -3,11 +3,7 @@
 /// A client's session and a server that sends what it likes on both channels: the application sees each message once
 /// and in order, its own messages finish once, and what leaves is by the rules.
 enum ClientTarget {
-  static let target = FuzzTarget(name: "client", maximumBytes: 256, seeds: { seeds }, run: run)
-
-  private static let commands: [Command] = [
-    .login, .logout, .ping, .ended, .pathChallenge, .pathResponse, .pathUp, .probeRequest, .message, .receipt,
-  ]
+  static let target = FuzzTarget(name: "client", maximumBytes: 160, seeds: { seeds }, run: run)
 
   private static func run(_ input: [UInt8]) throws {
     var script = InputReader(input)
@@ -16,7 +12,10 @@ enum ClientTarget {
     var phase: UInt8 = 0
     if script.byte() & 1 == 0 { try rig.receive(stream: loginReply(&script)) }
 
-    while !script.isAtEnd {
+    // What comes after the end finds nothing, until the client connects again.
+    var stepsLeft = 8
+    while !script.isAtEnd, stepsLeft > 0 {
+      if rig.isOver { stepsLeft -= 1 }
       let kind = script.byte()
       switch kind {
       case 0..<70:
@@ -33,14 +32,16 @@ enum ClientTarget {
         header.append(to: &datagram)
         datagram += packet(&script, rig)
         if kind & 16 != 0 { datagram += packet(&script, rig) }
-        datagram += OpenProtection.tag(isServer: true, phase: phase)
+        OpenProtection.appendTag(isServer: true, phase: phase, to: &datagram)
         try rig.receive(datagram: datagram)
       case 160..<165:
         try rig.receive(datagram: script.bytes(Int(script.byte())))
       case 165..<190:
-        try rig.send(to: kind & 1 == 0 ? "bob" : "carol", bytes: kind & 6 == 6 ? 2000 : 5)
-      case 190..<205:
+        try rig.send(to: kind & 1 == 0 ? "bob" : "carol", isLong: kind & 6 == 6)
+      case 190..<200:
         try rig.take()
+      case 200..<205:
+        rig.ask(kind)
       case 205..<210:
         try rig.reconnect()
         if script.byte() & 1 == 0 { try rig.receive(stream: loginReply(&script)) }
@@ -81,21 +82,34 @@ enum ClientTarget {
       return EncodedMessage(relaying: payload.span, from: form & 8 == 0 ? "bob" : "carol", serverTime: 1).bytes
     case 100..<160:
       return Packets.receipt(ServerTarget.receipt(&script))
-    case 160..<180:
+    case 160..<164:
+      return Packets.packet(.pathUp, pathUp)
+    case 164..<180:
       let token = form & 1 == 0 ? rig.challenge ?? 1 : script.number()
       return Packets.packet(.pathResponse, ServerTarget.token(token))
     default:
       let flags = PacketHeader.Flags(rawValue: UInt16(form & 7))
-      let command = commands[Int(script.choice(10))]
-      return Packets.packet(command, flags: flags, script.bytes(Int(script.choice(64))))
+      return Packets.packet(
+        Packets.command(&script), flags: flags, sequence: UInt16(form), script.bytes(Int(script.choice(64))))
     }
   }
+
+  private static let pathUp: [UInt8] = {
+    var payload: [UInt8] = []
+    PathUpPayload.append(.v4(127, 0, 0, 1, port: 4000), to: &payload)
+    return payload
+  }()
 
   private static var seeds: [[UInt8]] {
     [
       [0, 0, 165, 166, 220, 1, 80, 160, 220, 1, 0, 100, 64, 1, 1, 220, 100, 0, 0, 1, 190, 220, 200],
       [0, 0, 80, 160, 220, 1, 80, 0, 2, 80, 0, 1, 80, 8, 5, 190, 191, 255, 255, 205, 0, 0, 0, 0, 3],
       [1, 0, 200, 3, 1, 1, 1, 220, 255, 205, 0, 0, 165, 220, 5, 0, 104, 0, 1, 220, 5],
+      // Outcomes of each kind for some of the messages to one user.
+      [0, 0, 166, 168, 170, 172, 220, 1, 0, 100, 65, 2, 0, 0, 100, 17, 2, 1, 0, 100, 97, 3, 1, 220, 1],
+      [0, 0, 166, 168, 166, 220, 1, 0, 100, 33, 1, 0, 220, 200, 0, 100, 17, 1, 2, 220, 9, 0, 100, 49, 3, 0, 220, 1],
+      [0, 0, 200, 201, 202, 203, 204, 0, 181, 9, 0, 0, 181, 10, 3, 9, 1, 9, 220, 1, 0, 177, 9, 0, 220, 1],
+      [0, 0, 80, 164, 220, 1, 0, 160, 166, 166, 220, 1, 80, 100, 1, 2, 0, 80, 200, 4, 0, 220, 255, 223, 255, 223, 255],
       [0, 0, 165, 80, 160, 220, 1, 80, 100, 1, 2, 0, 116, 32, 1, 0, 220, 50, 227, 255, 227, 255, 227, 255],
     ]
   }

@@ -122,8 +122,8 @@ enum ConversationTarget {
   private static func order(_ kind: UInt8, around next: UInt64, _ script: inout InputReader) -> UInt64 {
     switch kind & 6 {
     case 0: next
-    case 2: next + script.number() % 32
-    case 4: max(1, next - min(next, script.number() % 32))
+    case 2: next + script.number() % 512
+    case 4: max(1, next - min(next, script.number() % 512))
     default: 1 + (next &+ script.number()) % (1 << 40 - 1)
     }
   }
@@ -145,6 +145,8 @@ enum ConversationTarget {
   private static var seeds: [[UInt8]] {
     [
       [1, 0, 0, 0, 2, 5, 2, 3, 4, 1, 0, 230, 0], [5, 2, 10, 2, 9, 1, 200, 3, 4, 2, 210, 240, 0, 0, 4, 3],
+      [1, 0, 2, 0xC0, 255, 230, 4, 0xC0, 200, 4, 0xC0, 200, 200, 0, 0],
+      [1, 2, 64, 2, 100, 5, 10, 2, 230, 4, 5, 1, 0, 9],
       [0xD9, 128, 6, 0xD3, 0, 6, 0xD2, 127, 6, 0xD2, 129, 7, 0xE0, 0, 0, 1, 0, 3],
     ]
   }

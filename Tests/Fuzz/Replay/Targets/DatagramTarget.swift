@@ -128,6 +128,7 @@ enum DatagramTarget {
     return [
       [0, 100, 1, UInt8(two.count)] + two + [100, 2, one] + ping, [1, 100, 1, one] + ping + [100, 1, one] + ping,
       [0, 210, 1, one] + ping + [9, 100, 7, one] + ping, [2, 210, 1, one] + ping + [9], [1, 3, 40] + two,
+      [0, 100, 1, 0, 240, 101, 10, 0, 100, 8, 0, 240, 102, 20, 0, 101, 15, 0],
       [1, 180, 1, one] + ping + [3, 100, 1, 0], [0, 100, 0xDC, 127, one] + ping + [100, 3, one] + ping,
     ]
   }

@@ -14,7 +14,7 @@ final class OpenProtection: DatagramProtection {
   func seal(_ datagram: inout [UInt8], packetNumber: UInt64) {
     precondition(lastSealed.map { packetNumber > $0 } ?? true, "a packet number is used twice under a key")
     lastSealed = packetNumber
-    datagram += Self.tag(isServer: isServer, phase: sealingPhase)
+    Self.appendTag(isServer: isServer, phase: sealingPhase, to: &datagram)
   }
 
   func changeSealingKey() { sealingPhase &+= 1 }
@@ -34,28 +34,38 @@ final class OpenProtection: DatagramProtection {
       case .present: openingPhase
       case .next: openingPhase &+ 1
       }
-    let tag = Self.tag(isServer: !isServer, phase: phase)
-    for index in 0..<16 where datagram[datagram.count - 16 + index] != tag[index] { return false }
+    return Self.hasTag(datagram.span, isServer: !isServer, phase: phase)
+  }
+
+  static func appendTag(isServer: Bool, phase: UInt8, to datagram: inout [UInt8]) {
+    datagram.append(phase)
+    for _ in 1..<WireLimits.datagramTagBytes { datagram.append(filler(isServer)) }
+  }
+
+  private static func filler(_ isServer: Bool) -> UInt8 { isServer ? 0x5E : 0xC1 }
+
+  private static func hasTag(_ datagram: Span<UInt8>, isServer: Bool, phase: UInt8) -> Bool {
+    let start = datagram.count - WireLimits.datagramTagBytes
+    guard datagram[start] == phase else { return false }
+    for index in start + 1..<datagram.count where datagram[index] != filler(isServer) { return false }
     return true
   }
 
-  static func tag(isServer: Bool, phase: UInt8) -> [UInt8] {
-    [phase] + [UInt8](repeating: isServer ? 0x5E : 0xC1, count: 15)
-  }
-
-  /// Cuts a datagram that the library sealed into its packets.
+  /// Looks at each packet of a datagram that the library sealed.
+  ///
+  /// - Returns: the datagram's number.
   static func packets(
-    in datagram: Span<UInt8>, fromServer: Bool
-  ) throws -> (number: UInt64, packets: [(header: PacketHeader, payload: [UInt8])]) {
+    in datagram: Span<UInt8>, fromServer: Bool, look: (PacketHeader, Span<UInt8>) throws -> Void
+  ) throws -> UInt64 {
     try require(datagram.count <= WireLimits.maximumDatagramBytes, "a datagram of \(datagram.count) bytes")
     guard let header = DatagramHeader(reading: datagram) else { throw Violation(description: "no datagram left") }
     let end = datagram.count - WireLimits.datagramTagBytes
-    let tag = [UInt8](datagram.extracting(end..<datagram.count))
+    let phase = datagram[end]
     try require(
-      tag == Self.tag(isServer: fromServer, phase: tag[0]) && header.isOddPhase == (tag[0] & 1 == 1), "badly sealed")
-    let plain = [UInt8](datagram.extracting(WireLimits.datagramHeaderBytes..<end))
-    try require(!plain.isEmpty, "an empty datagram left")
+      hasTag(datagram, isServer: fromServer, phase: phase) && header.isOddPhase == (phase & 1 == 1), "badly sealed")
+    try require(end > WireLimits.datagramHeaderBytes, "an empty datagram left")
     try require(header.connectionId == ServerRig.connectionId, "another connection id")
-    return (header.packetNumber, try Packets.split(plain))
+    try Packets.split(datagram.extracting(WireLimits.datagramHeaderBytes..<end), look: look)
+    return header.packetNumber
   }
 }

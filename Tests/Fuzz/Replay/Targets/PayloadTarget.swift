@@ -8,7 +8,7 @@ enum PayloadTarget {
   private static func run(_ input: [UInt8]) throws {
     guard let kind = input.first else { return }
     let payload = Array(input.dropFirst())
-    switch kind % 8 {
+    switch kind % 14 {
     case 0: try roundTrip(payload, Login.init(reading:)) { $0.append(to: &$1) }
     case 1: try roundTrip(payload, LoginReply.init(reading:)) { $0.append(to: &$1) }
     case 2: try roundTrip(payload, Refusal.init(reading:)) { $0.append(to: &$1) }
@@ -16,8 +16,21 @@ enum PayloadTarget {
     case 4: try readPathUp(payload)
     case 5: try roundTrip(payload, Receipt.init(reading:)) { $0.append(to: &$1) }
     case 6: try sendMessage(payload)
-    default: try receiveMessage(payload)
+    case 7: try receiveMessage(payload)
+    case 8...10:
+      try roundTrip(payload, request(requests[Int(kind % 14) - 8])) { $0?.append(to: &$1) }
+    default: try roundTrip(payload, answer(requests[Int(kind % 14) - 11])) { $0?.append(to: &$1) }
     }
+  }
+
+  private static let requests: [Command] = [.renew, .kick, .counters]
+
+  private static func request(_ command: Command) -> (Span<UInt8>) throws(WireError) -> SessionRequest? {
+    { payload throws(WireError) in try SessionRequest(command, reading: payload) }
+  }
+
+  private static func answer(_ command: Command) -> (Span<UInt8>) throws(WireError) -> SessionAnswer? {
+    { payload throws(WireError) in try SessionAnswer(command, reading: payload) }
   }
 
   private static func roundTrip<Value: Equatable>(
@@ -111,8 +124,22 @@ enum PayloadTarget {
       datagrams: DatagramReceipt(ranges: [7...9, 3...5], delay: .milliseconds(1), answered: [4]),
       outcomes: [Outcome(.later, user: "bob", device: 3, orders: [1...5, 7...7], code: .noRoom)]
     ).append(to: &receipt)
+    func request(_ request: SessionRequest) -> [UInt8] {
+      var bytes: [UInt8] = []
+      request.append(to: &bytes)
+      return bytes
+    }
+    func answer(_ answer: SessionAnswer) -> [UInt8] {
+      var bytes: [UInt8] = []
+      answer.append(to: &bytes)
+      return bytes
+    }
+    let counters = [SessionAnswer.Counter(name: "a", value: 300), SessionAnswer.Counter(name: "b", value: 0)]
     return [
-      [0] + payload(Packets.login()), [1] + replyBytes, [2] + refusal, [3] + payload(Packets.ping), [4] + pathUp,
+      [8] + request(.renew(token: "t")), [9] + request(.kick(user: "bob", reason: "r")), [10],
+      [11] + answer(.renewed(expires: 1, serverTime: 2)), [12] + answer(.kicked(issuedUntil: 1, isStored: true)),
+      [13] + answer(.counters(counters)), [0] + payload(Packets.login), [1] + replyBytes, [2] + refusal,
+      [3] + payload(Packets.ping), [4] + pathUp,
       [5] + receipt, [6] + payload(message), [7] + payload(relayed), [6] + payload(Packets.message(order: 1)),
     ]
   }

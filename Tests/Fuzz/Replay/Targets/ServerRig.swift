@@ -12,15 +12,23 @@ final class ServerRig: ServerSessionOwner {
   private(set) var waitingLogin: Login?
   private(set) var isLoggedIn = false
   private(set) var endings = 0
-  private(set) var written: [(header: PacketHeader, payload: [UInt8])] = []
-  /// Of each address that is not proven: authentic bytes that came, and bytes that left.
-  private var unproven: [PeerAddress: (received: Int, sent: Int)] = [:]
-  private(set) var proven: Set<PeerAddress> = []
-  private(set) var challenges: [PeerAddress: Set<UInt64>] = [:]
-  private var answers: [PeerAddress: Set<UInt64>] = [:]
+  /// The headers of what the last step wrote.
+  private(set) var written: [PacketHeader] = []
+  private var places: [Place] = []
   private var lastNumber: UInt64?
   private var failure: Violation?
   private var random: UInt64 = 0
+
+  /// An address that datagrams came from or went to.
+  struct Place {
+    var address: PeerAddress
+    var isProven = false
+    /// Authentic bytes that came while it was not proven, and bytes that left.
+    var received = 0
+    var sent = 0
+    var challenges: [UInt64] = []
+    var answers: [UInt64] = []
+  }
 
   init() {
     let limits = KeyLimits(phaseDatagrams: 3, sealedDatagrams: 40, forgedDatagrams: 20)
@@ -69,10 +77,26 @@ final class ServerRig: ServerSessionOwner {
     note([.delivered, .read, .later].contains(outcome.state), "a recipient says \(outcome.state)")
   }
 
+  func session(_ session: ServerSession, asks request: SessionRequest, ticket: RequestTicket, now: Instant) {
+    note(isLoggedIn && endings == 0, "a request outside of a session")
+    switch request {
+    case .renew(let token):
+      note(token.utf8.count <= WireLimits.maximumTokenBytes, "a token of \(token.utf8.count) bytes")
+      session.renew(until: now + .seconds(60))
+      session.answer(ticket, .renewed(expires: 5, serverTime: 3))
+    case .kick(let user, let reason):
+      note(Text.isUserName(Array(user.utf8).span) && reason.utf8.count <= 256, "\(user) is sent away: \(reason)")
+      session.answer(ticket, .kicked(issuedUntil: 3, isStored: false))
+    case .counters:
+      session.refuse(ticket, Refusal(.forbidden, "no"))
+    }
+  }
+
   func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant) {
-    let answered = answers[address] ?? []
-    note(!answered.isDisjoint(with: challenges[address] ?? []), "\(address) is proven without an answer")
-    proven.insert(address)
+    let index = place(address)
+    let isAnswered = places[index].answers.contains { places[index].challenges.contains($0) }
+    note(isAnswered, "\(address) is proven without an answer")
+    places[index].isProven = true
   }
 
   func sessionPathWentDown(_ session: ServerSession, now: Instant) {}
@@ -83,21 +107,40 @@ final class ServerRig: ServerSessionOwner {
 
   func receive(stream: [UInt8]) throws {
     session.receive(stream: stream.span, now: now)
-    let most = 4 * WireLimits.maximumPacketBytesBeforeLogin + stream.count
     let kept = session.channel.assembler.bufferedBytes
+    let most = 4 * WireLimits.maximumPacketBytesBeforeLogin
     try require(isLoggedIn || session.isEnded || kept <= most, "\(kept) bytes kept before the login")
     try look()
   }
 
-  /// - Parameter answer: the token of a PATH_RESPONSE in it.
-  func receive(datagram: [UInt8], from address: PeerAddress, answer: UInt64? = nil) throws {
-    let before = session.counters.datagramsReceived
-    if let answer { answers[address, default: []].insert(answer) }
+  func receive(datagram: [UInt8], from address: PeerAddress) throws {
+    let before = session.channel.counters.datagramsReceived
+    let index = place(address)
+    noteAnswers(in: datagram.span, at: index)
     var datagram = datagram
     var span = datagram.mutableSpan
     session.receive(datagram: &span, from: address, now: now)
-    if session.counters.datagramsReceived > before { unproven[address, default: (0, 0)].received += datagram.count }
+    if session.channel.counters.datagramsReceived > before { places[index].received += datagram.count }
     try look()
+  }
+
+  /// What a client answers there, whether or not the server can read it.
+  private func noteAnswers(in datagram: Span<UInt8>, at index: Int) {
+    guard datagram.count > WireLimits.datagramHeaderBytes + WireLimits.datagramTagBytes else { return }
+    let end = datagram.count - WireLimits.datagramTagBytes
+    try? Packets.split(datagram.extracting(WireLimits.datagramHeaderBytes..<end)) { header, payload in
+      guard header.command == .pathResponse, let token = try? TokenPayload.read(payload) else { return }
+      places[index].answers.append(token)
+    }
+  }
+
+  /// A challenge that the server sent there.
+  func challenge(to address: PeerAddress) -> UInt64? { places[place(address)].challenges.min() }
+
+  private func place(_ address: PeerAddress) -> Int {
+    if let index = places.firstIndex(where: { $0.address == address }) { return index }
+    places.append(Place(address: address))
+    return places.count - 1
   }
 
   func flush() throws {
@@ -110,33 +153,35 @@ final class ServerRig: ServerSessionOwner {
   }
 
   private func sent(_ datagram: Span<UInt8>, to address: PeerAddress) {
+    let index = place(address)
     do {
-      let (number, packets) = try OpenProtection.packets(in: datagram, fromServer: true)
+      let number = try OpenProtection.packets(in: datagram, fromServer: true) { header, payload in
+        if header.command == .pathChallenge { places[index].challenges.append(try TokenPayload.read(payload)) }
+        if header.command == .receipt {
+          try require(try Receipt(reading: payload).outcomes.isEmpty, "outcomes in a datagram")
+        }
+      }
       note(lastNumber.map { number > $0 } ?? true, "packet number \(number) after \(lastNumber ?? 0)")
       lastNumber = number
-      for packet in packets where packet.header.command == .pathChallenge {
-        challenges[address, default: []].insert(try TokenPayload.read(packet.payload.span))
-      }
-      for packet in packets where packet.header.command == .receipt {
-        try require(try Receipt(reading: packet.payload.span).outcomes.isEmpty, "outcomes in a datagram")
-      }
     } catch {
       failure = failure ?? Violation(description: "sent by UDP: \(error)")
     }
-    guard !proven.contains(address) else { return }
-    unproven[address, default: (0, 0)].sent += datagram.count
-    let (received, sent) = unproven[address] ?? (0, 0)
-    note(sent <= 3 * received, "\(sent) bytes to an unproven address that sent \(received)")
+    guard !places[index].isProven else { return }
+    places[index].sent += datagram.count
+    let place = places[index]
+    note(place.sent <= 3 * place.received, "\(place.sent) bytes to an unproven address that sent \(place.received)")
   }
 
   /// What was written, and what was noted on the way.
   private func look() throws {
     if let failure { throw failure }
-    written = try Packets.split(session.takeStream())
-    for packet in written {
-      let isError = packet.header.flags.contains(.error)
-      if isError || packet.header.command == .ended { _ = try Refusal(reading: packet.payload.span) }
-      if packet.header.command == .receipt, !isError { _ = try Receipt(reading: packet.payload.span) }
+    written.removeAll(keepingCapacity: true)
+    let stream = session.takeStream()
+    try Packets.split(stream.span) { header, payload in
+      written.append(header)
+      let isError = header.flags.contains(.error)
+      if isError || header.command == .ended { _ = try Refusal(reading: payload) }
+      if header.command == .receipt, !isError { _ = try Receipt(reading: payload) }
     }
     try require(endings <= 1 && session.isEnded == (endings == 1), "ended \(endings) times")
     let channel = session.channel

@@ -41,6 +41,8 @@ enum TokenTarget {
     let keys = kind & 64 == 0 ? alone : several
     var rules = TokenRules()
     if kind & 128 != 0 { rules.leewaySeconds = 60 }
+    if kind & 8 != 0 { rules.issuer = "x" }
+    if kind & 16 != 0 { rules.audience = "chat" }
     guard let claims = try? Tokens.check(token, keys: keys, rules: rules, now: now) else { return false }
 
     let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
@@ -55,8 +57,11 @@ enum TokenTarget {
     try require(holds(body, "\(claims.expires)"), "an end that stands nowhere")
     try require(Tokens.isValidUser(claims.user), "a user \(claims.user)")
     try require(holds(body, claims.user) || holds(body, "\\"), "a user that stands nowhere")
-    let isForUs = !holds(body, "\"aud\"") || holds(body, "\"simp\"") || holds(body, "\\")
-    try require(isForUs, "taken though it is for somebody else")
+    let isWritten = { (claim: String) in holds(body, "\"\(claim)\"") || holds(body, "\\") }
+    try require(
+      rules.audience == nil && !holds(body, "\"aud\"") || isWritten(rules.audience ?? "simp"),
+      "taken though it is for somebody else")
+    try require(rules.issuer.map(isWritten) ?? true, "taken though it is of somebody else")
     try require(!claims.isAdmin || holds(body, "admin") || holds(body, "\\u"), "an administrator from nowhere")
     return true
   }
@@ -98,6 +103,8 @@ enum TokenTarget {
       [kind] + Array(header.utf8) + [0] + Array(claims.utf8)
     }
     return [
+      seed(25, header, #"{"sub":"bob","exp":1800000060,"aud":["a","chat"],"iss":"x","simp":"admin"}"#),
+      seed(17, header, #"{"sub":"bob","exp":1800000060,"aud":"chat"}"#), seed(9, header, admin),
       seed(1, header, claims), seed(65, named, claims), seed(5, header, claims), seed(130, header, admin),
       [0] + Array(good.utf8), [3] + Array(keys.utf8), [3] + Array(#"{"a":[1,-2.5e3,"\u00e9\n",null,true,{}]}"#.utf8),
       [3] + Array(#"{"kty":"EC","crv":"P-256","x":"AA","y":"AQ"}"#.utf8),
