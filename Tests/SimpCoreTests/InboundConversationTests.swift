@@ -82,6 +82,24 @@ import Testing
     #expect(inbound.deadline == start + .seconds(110))
   }
 
+  /// A machine that was suspended: the missing message came meanwhile, and is read after the timer went off.
+  @Test func aProcessThatStoodStillReadsBeforeItPassesOver() throws {
+    let inbound = InboundMessages(roomMessages: 100)
+    _ = inbound.receive(try message(1), now: start)
+    _ = inbound.receive(try message(3), now: start)
+    _ = inbound.receive(try message(2, from: "carol"), now: start + .seconds(3))
+    #expect(orders(inbound) == [1])
+    let woken = start + .seconds(12)
+    inbound.expire(now: woken)
+    #expect(orders(inbound) == [])
+    #expect(inbound.receive(try message(2), now: woken) == .taken)
+    #expect(orders(inbound) == [2, 3])
+    // The other gap has its whole time, and that is not put off for ever.
+    #expect(inbound.deadline == start + .seconds(13))
+    inbound.expire(now: start + .seconds(13))
+    #expect(orders(inbound) == [2] && inbound.deadline == nil)
+  }
+
   @Test func theFloorPassesOverWhatIsFinished() throws {
     let inbound = InboundMessages(roomMessages: 100)
     _ = inbound.receive(try message(1), now: start)

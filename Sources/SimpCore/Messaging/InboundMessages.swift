@@ -18,6 +18,9 @@ public final class InboundMessages {
   public private(set) var evictedMaps: UInt64 = 0
   static let devicesPerUser = 256
   static let maximumMaps = 65536
+  /// Later than this no timer of a process that runs goes off, and so long gaps are waited for after such a sleep.
+  private static let oversleeping = Interval.milliseconds(500)
+  private static let graceAfterSleep = Interval.seconds(1)
 
   /// - Parameters:
   ///   - gapTimeout: how long a missing message is waited for while connected.
@@ -75,11 +78,21 @@ public final class InboundMessages {
   /// Passes over the gaps that were waited for long enough.
   func expire(now: Instant) {
     guard let deadline, deadline <= now else { return }
+    // The process did not run when that time was over. What closes the gaps may lie in its sockets, to be read next.
+    if now - deadline > Self.oversleeping { return giveTime(to: now + Self.graceAfterSleep) }
     for sender in gapped {
       guard let conversation = conversations[sender], let since = conversation.gapSince, since + gapTimeout <= now
       else { continue }
       conversation.passGap(ready: &ready)
       noteGap(of: conversation)
+    }
+  }
+
+  /// No gap is passed over before `end`.
+  private func giveTime(to end: Instant) {
+    for sender in gapped {
+      guard let conversation = conversations[sender], let since = conversation.gapSince else { continue }
+      conversation.shiftGap(by: max(.zero, end - (since + gapTimeout)))
     }
   }
 
