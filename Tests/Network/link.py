@@ -67,6 +67,10 @@ class Link:
         """What `drop_udp` did is undone."""
         subprocess.run(["ip", "netns", "exec", self.server, "nft", "delete", "table", "inet", "simp"], check=True)
 
+    def rebind(self):
+        """From the next datagram on the clients have other ports, or addresses with `rebind_addr=1`."""
+        self.wan.send_signal(signal.SIGUSR1)
+
     def dropped_udp(self):
         out = subprocess.run(
             ["ip", "netns", "exec", self.server, "nft", "list", "table", "inet", "simp"],

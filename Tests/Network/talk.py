@@ -64,9 +64,9 @@ class Talk:
         """Of the lines written in that time, in seconds."""
         return sorted(self.came[number][0] - at for number, at in self.written.items() if begin <= at < end)
 
-    def longest_pause(self, begin=0.0):
-        """Between two lines that came one after the other, less the time between two that are written."""
-        times = [at for at, _ in sorted(self.came.values()) if at >= begin]
+    def longest_pause(self, begin):
+        """Between two lines that came one after the other since then, less the time between two that are written."""
+        times = [begin] + [at for at, _ in sorted(self.came.values()) if at >= begin]
         return max((later - earlier for earlier, later in zip(times, times[1:])), default=0.0) - self.pause
 
     def first_by_udp(self, since):

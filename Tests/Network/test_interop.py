@@ -44,7 +44,7 @@ CASES = [
 
 def handshakeloss():
     """30 % each way, in bursts of three, for TCP as well: whoever gets through logs in, and what he came for is done.
-    TCP asks four times in 10 s, and `simp` says so when nobody answers; then he comes again."""
+    TCP asks four times in 10 s, and `simp` says so when it gets no session; then he comes again."""
     waiting = [f"alice{number}" for number in range(12)]
     expected = sorted(f"hello from {name}\n".encode() for name in waiting)
     with Link(loss=0.3, burst=3, delay_ms=15, seed=7) as link, Server(link, tls=True) as server:
@@ -58,7 +58,8 @@ def handshakeloss():
                 finally:
                     for person in people.values():
                         person.__exit__()
-                assert all(b"no answer came" in b"".join(err) for err in failed.values()), failed
+                # Whoever had no session sent nothing; any other end is none of the network's.
+                assert all(b"connect to" in b"".join(err) or b"no session" in b"".join(err) for err in failed.values()), failed
                 waiting = list(failed)
                 if not waiting:
                     break

@@ -28,6 +28,6 @@ def test_a_conversation_goes_on(talks, name):
     if name == "udp away":
         assert result["dropped"] > 0, "no datagram was dropped: the test tested nothing"
     else:
-        assert result["rebound"] == 5 and result["lines"] > 100, result
+        assert result["rebound"] == 5 and result["lines"] > 50, result
         if name.endswith("listener"):
             assert result["by_udp"] > 0, result
