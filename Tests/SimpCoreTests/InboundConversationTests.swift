@@ -112,6 +112,16 @@ import Testing
     #expect(inbound.deadline == nil)
   }
 
+  /// Else the clock of a gap that is none any more would be due at every turn, for ever.
+  @Test func theFloorOfARefusedMessageClosesAGap() throws {
+    let inbound = InboundMessages(roomMessages: 100)
+    _ = inbound.receive(try message(1), now: start)
+    _ = inbound.receive(try message(3), now: start)
+    #expect(inbound.receive(try message(20_000, floor: 4), now: start) == .refused)
+    #expect(orders(inbound) == [1, 3])
+    #expect(inbound.deadline == nil)
+  }
+
   @Test func aConversationIsMetAtItsFloor() throws {
     let inbound = InboundMessages(roomMessages: 100)
     _ = inbound.receive(try message(50, floor: 50), now: start)

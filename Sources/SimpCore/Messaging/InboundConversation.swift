@@ -57,7 +57,11 @@ final class InboundConversation {
       updateGap()
       return waits ? .duplicateWaiting : .duplicateDelivered
     }
-    guard message.order - map.base < WireLimits.orderWindow else { return .outsideWindow }
+    guard message.order - map.base < WireLimits.orderWindow else {
+      // Its floor may have closed the gap.
+      updateGap()
+      return .outsideWindow
+    }
     map.insert(message.order)
     if message.order < next {
       var late = message
