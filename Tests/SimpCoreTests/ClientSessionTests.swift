@@ -12,12 +12,13 @@ import Testing
     return ClientSession(login, outbox: outbox, inbound: InboundMessages(roomMessages: 10), now: start)
   }
 
-  private func loggedIn() -> ClientSession {
+  private func loggedIn(_ change: (inout LoginReply) -> Void = { _ in }) -> ClientSession {
     let session = session()
     _ = session.takeStream()
     var reply = LoginReply()
     reply.user = "alice"
     reply.deviceNumber = 3
+    change(&reply)
     var payload: [UInt8] = []
     reply.append(to: &payload)
     _ = receive(SessionRig.packet(.login, flags: .response, sequence: 1, payload), session)
@@ -68,6 +69,17 @@ import Testing
     #expect(receive(datagram: goodbye + goodbye + pong, session) == ["pong"])
     #expect(session.isActive)
     #expect(receive(goodbye + goodbye, session) == ["ended 0"])
+  }
+
+  /// Times told: keep-alive, idle timeout, and the seconds that a client makes of the first.
+  @Test(arguments: [(0, 0, 30), (1, 1, 1), (999, 3000, 1), (2000, 75_000, 2)])
+  func aServerCannotKeepAClientBusy(keepAlive: UInt32, idle: UInt32, seconds: Int64) {
+    let session = loggedIn {
+      $0.tcpKeepAliveMilliseconds = keepAlive
+      $0.idleTimeoutMilliseconds = idle
+    }
+    #expect(session.isActive && session.takeStream().isEmpty)
+    #expect(session.deadline(now: start) == start + .seconds(seconds))
   }
 
   private func outcome(_ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob") -> [UInt8] {

@@ -254,8 +254,14 @@ public final class ClientSession {
     }
   }
 
-  private var keepAlive: Interval { .milliseconds(Int64(reply?.tcpKeepAliveMilliseconds ?? 30_000)) }
-  private var idleTimeout: Interval { .milliseconds(Int64(reply?.idleTimeoutMilliseconds ?? 75_000)) }
+  private var keepAlive: Interval { Self.told(reply?.tcpKeepAliveMilliseconds, otherwise: WireTimes.tcpKeepAlive) }
+  private var idleTimeout: Interval { Self.told(reply?.idleTimeoutMilliseconds, otherwise: WireTimes.idleTimeout) }
+
+  /// A time that the server told; 0 says nothing. A client that would ping or give up at every turn is of no use.
+  private static func told(_ milliseconds: UInt32?, otherwise usual: Interval) -> Interval {
+    guard let milliseconds, milliseconds > 0 else { return usual }
+    return max(.milliseconds(Int64(milliseconds)), WireTimes.shortestTold)
+  }
 
   private func keepAlive(now: Instant) {
     if lastHeard + idleTimeout <= now {

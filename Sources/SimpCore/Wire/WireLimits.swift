@@ -106,6 +106,8 @@ public enum WireTimes {
   public static let udpKeepAlive = Interval.seconds(25)
   public static let tcpKeepAlive = Interval.seconds(30)
   public static let idleTimeout = Interval.seconds(75)
+  /// What a client makes of less: a server must not keep it busy with its own keep-alive.
+  public static let shortestTold = Interval.seconds(1)
 
   /// LATER: when nobody is there, and when there is no room.
   public static let retryNotOnline = Interval.milliseconds(1000)
