@@ -95,7 +95,12 @@ enum ConversationTarget {
       switch kind {
       case 0..<200:
         let order = Self.order(kind, around: model.next, &script)
-        let floor = kind & 1 == 0 ? min(model.floor, order) : max(1, order - min(order, script.number() % 64))
+        let floor =
+          switch kind & 9 {
+          case 9: max(1, min(order, model.next + script.number() % 64))
+          case 1: max(1, order - min(order, script.number() % 64))
+          default: min(model.floor, order)
+          }
         let message = Self.message(order, floor: floor)
         let expected = model.receive(order, floor: floor)
         let decision = conversation.receive(message, now: now, ready: &ready)
@@ -145,7 +150,7 @@ enum ConversationTarget {
   private static var seeds: [[UInt8]] {
     [
       [1, 0, 0, 0, 2, 5, 2, 3, 4, 1, 0, 230, 0], [5, 2, 10, 2, 9, 1, 200, 3, 4, 2, 210, 240, 0, 0, 4, 3],
-      [1, 0, 2, 0xC0, 255, 230, 4, 0xC0, 200, 4, 0xC0, 200, 200, 0, 0],
+      [1, 0, 2, 0xC0, 255, 230, 4, 0xC0, 200, 4, 0xC0, 201, 200, 0, 0],
       [1, 2, 64, 2, 100, 5, 10, 2, 230, 4, 5, 1, 0, 9],
       [0xD9, 128, 6, 0xD3, 0, 6, 0xD2, 127, 6, 0xD2, 129, 7, 0xE0, 0, 0, 1, 0, 3],
     ]
