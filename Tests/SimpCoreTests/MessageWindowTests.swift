@@ -45,6 +45,17 @@ import Testing
     #expect(result6 == key)
   }
 
+  @Test func bytesAreCountedWithAndWithoutWhatIsSentAgain() {
+    var window = flying()
+    let size = UInt64(message().bytes.count)
+    #expect(window.bytesSent == size && window.bytesNeeded == size)
+    window.markLost(key, datagram: 0)
+    _ = window.sendByUDP(key, datagram: 1, now: now)
+    _ = window.escalate(key)
+    _ = window.sendByTCP(now: now)
+    #expect(window.bytesSent == 3 * size && window.bytesNeeded == size)
+  }
+
   @Test func theLostIsSentAgainOnceAndBeforeTheNew() {
     var window = flying()
     let other = MessageKey(conversation: 1, order: 6)

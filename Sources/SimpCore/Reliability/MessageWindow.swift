@@ -49,6 +49,9 @@ struct MessageWindow {
   private var again = Queue<MessageKey>()
   private var forTCP = Queue<MessageKey>()
   private(set) var retransmissions: UInt64 = 0
+  /// Bytes of all transmissions, and of the first of each message.
+  private(set) var bytesSent: UInt64 = 0
+  private(set) var bytesNeeded: UInt64 = 0
 
   var count: Int { entries.count }
   var hasFresh: Bool { !fresh.isEmpty }
@@ -208,7 +211,14 @@ struct MessageWindow {
   ) -> (EncodedMessage, isFirst: Bool)? {
     guard var entry = entries[key] else { return nil }
     let isFirst = entry.attempts == 0
-    if isFirst { entry.firstSent = now } else { retransmissions += 1 }
+    let bytes = UInt64(entry.message.bytes.count)
+    bytesSent += bytes
+    if isFirst {
+      entry.firstSent = now
+      bytesNeeded += bytes
+    } else {
+      retransmissions += 1
+    }
     entry.attempts = entry.attempts == .max ? .max : entry.attempts + 1
     entry.state = .flying
     entry.inQueue = false

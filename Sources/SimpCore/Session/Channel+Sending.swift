@@ -172,7 +172,9 @@ extension Channel {
   private func appendReceipt(now: Instant) {
     guard let datagrams = received.takeReceipt(now: now) else { return }
     phases.receiptLeft()
+    let before = scratch.count
     PacketWriter.append(.receipt, to: &scratch, payload: Receipt(datagrams: datagrams).append)
+    counters.receiptBytesSent += UInt64(scratch.count - before)
   }
 
   private func finishDatagram(

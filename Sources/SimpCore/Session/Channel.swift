@@ -36,6 +36,11 @@ public struct ChannelCounters: Hashable, Sendable {
   public var messagesEscalated: UInt64 = 0
   public var retransmissions: UInt64 = 0
   public var probeTimeouts: UInt64 = 0
+  /// Bytes of the packets of messages, by either channel: of all transmissions, and of the first of each.
+  public var messageBytesSent: UInt64 = 0
+  public var messageBytesNeeded: UInt64 = 0
+  /// Bytes of the packets of receipts, by either channel.
+  public var receiptBytesSent: UInt64 = 0
 
   public init() {}
 }
@@ -120,6 +125,8 @@ public final class Channel {
     counters.datagramsLost = sent.lostCount
     counters.datagramsSpurious = sent.spuriousCount
     counters.retransmissions = window.retransmissions
+    counters.messageBytesSent = window.bytesSent
+    counters.messageBytesNeeded = window.bytesNeeded
     return counters
   }
 
@@ -129,7 +136,9 @@ public final class Channel {
   func writeStream(
     _ command: Command, flags: PacketHeader.Flags = [], sequence: UInt16 = 0, payload: (inout [UInt8]) -> Void
   ) {
+    let before = stream.count
     PacketWriter.append(command, flags: flags, sequence: sequence, to: &stream, payload: payload)
+    if command == .receipt { counters.receiptBytesSent += UInt64(stream.count - before) }
   }
 
   /// Answers a request with an error, also one whose command is unknown here.

@@ -1,3 +1,4 @@
+internal import SimpCore
 internal import SimpSupport
 
 /// What one server counts, all its reactors together.
@@ -32,6 +33,15 @@ struct ServerCounters: Sendable {
   let heldFull: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
+  /// Of sessions that are over, towards their clients: bytes of the packets of messages, of the first transmission of
+  /// each, and of receipts; messages sent again; datagrams taken for lost, and those of them that were late only.
+  let messageBytesSent: Counter
+  let messageBytesNeeded: Counter
+  let receiptBytesSent: Counter
+  let retransmissions: Counter
+  let escalations: Counter
+  let datagramsLost: Counter
+  let datagramsSpurious: Counter
   /// Datagrams that belong to no session here.
   let strangers: Counter
 
@@ -56,6 +66,24 @@ struct ServerCounters: Sendable {
     rateLimited = registry.counter("simp_messages_rate_limited_total")
     heldFull = registry.counter("simp_messages_held_full_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
+    messageBytesSent = registry.counter("simp_message_bytes_sent_total")
+    messageBytesNeeded = registry.counter("simp_message_bytes_needed_total")
+    receiptBytesSent = registry.counter("simp_receipt_bytes_sent_total")
+    retransmissions = registry.counter("simp_messages_retransmitted_total")
+    escalations = registry.counter("simp_messages_escalated_total")
+    datagramsLost = registry.counter("simp_datagrams_lost_total")
+    datagramsSpurious = registry.counter("simp_datagrams_spurious_total")
     strangers = registry.counter("simp_datagrams_strangers_total")
+  }
+
+  /// A session is over.
+  func add(_ session: ChannelCounters) {
+    messageBytesSent.add(session.messageBytesSent)
+    messageBytesNeeded.add(session.messageBytesNeeded)
+    receiptBytesSent.add(session.receiptBytesSent)
+    retransmissions.add(session.retransmissions)
+    escalations.add(session.messagesEscalated)
+    datagramsLost.add(session.datagramsLost)
+    datagramsSpurious.add(session.datagramsSpurious)
   }
 }

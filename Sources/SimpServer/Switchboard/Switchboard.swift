@@ -106,6 +106,7 @@ final class Switchboard {
     entries[session.id] = nil
     heldBytes -= session.pendingBytes
     if let rate = entry.rate { rates.end(rate) }
+    counters.add(session.counters)
     if session.connectionId != 0 { connections[session.connectionId] = nil }
     guard session.epoch != 0, !session.isSendOnly else { return }
     let location = Location(address: SessionAddress(reactor: reactor, session: session.id), epoch: session.epoch)
