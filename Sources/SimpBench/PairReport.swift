@@ -13,6 +13,10 @@ struct PairReport: Sendable {
   var isInterrupted = false
   /// By the SDK's counters, for information; the verdict does not use them.
   var retransmitted: UInt64 = 0
+  /// Bytes that the clients sent: of messages, of the first transmission of each, and of receipts.
+  var messageBytes: UInt64 = 0
+  var messageBytesNeeded: UInt64 = 0
+  var receiptBytes: UInt64 = 0
   var receipts: UInt64 = 0
   var impaired: UInt64 = 0
   /// How datagrams were sealed; nil without UDP.
@@ -29,6 +33,9 @@ struct PairReport: Sendable {
     failure = failure ?? pair.failure
     let statistics = pair.sender.statistics
     retransmitted += statistics.retransmitted
+    messageBytes += statistics.messageBytesSent
+    messageBytesNeeded += statistics.messageBytesNeeded
+    receiptBytes += statistics.receiptBytesSent + pair.recipient.statistics.receiptBytesSent
     receipts += statistics.delivered
     impaired += statistics.datagramsImpaired + pair.recipient.statistics.datagramsImpaired
   }
@@ -65,6 +72,8 @@ struct PairReport: Sendable {
       .init("verdict", .string(verdict.isGood ? "good" : "bad")),
       .init("interrupted", .bool(isInterrupted)),
       .init("receipts", .unsigned(receipts)),
+      .init("message_bytes", .unsigned(messageBytes)), .init("message_bytes_needed", .unsigned(messageBytesNeeded)),
+      .init("receipt_bytes", .unsigned(receiptBytes)),
       .init("cipher", cipher.map(JSONValue.string) ?? .null),
       .init("tls", .string(tls ?? "clear")),
       .init("server", .string(server)),

@@ -11,7 +11,7 @@ enum ListenCommand {
       Flag("count", short: "n", placeholder: "COUNT", help: "end after COUNT messages"),
       Flag("timeout", placeholder: "TIME", help: "end after TIME; with -n, status 5 when fewer came"),
       Flag("quiet", short: "q", help: "nothing about the connection on standard error"),
-      Flag("verbose", short: "v", help: "the connection's states on standard error"),
+      Flag("verbose", short: "v", help: "the connection's states, and how its datagrams fared, on standard error"),
     ],
     notes: """
       Not on a terminal it prints the text and a newline, nothing else. A message is receipted as delivered

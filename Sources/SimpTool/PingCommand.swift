@@ -9,7 +9,7 @@ enum PingCommand {
     flags: Access.flags + [
       Flag("count", short: "n", placeholder: "COUNT", default: "5", help: "how often"),
       Flag("interval", placeholder: "TIME", default: "200ms", help: "from one to the next"),
-      Flag("verbose", short: "v", help: "the connection's states on standard error"),
+      Flag("verbose", short: "v", help: "the connection's states, and how its datagrams fared, on standard error"),
     ],
     notes: """
       Ends with 1 when an answer is missing, by UDP for instance. It logs in to send only: it ends no other

@@ -11,7 +11,7 @@ enum SendCommand {
         "timeout", placeholder: "TIME",
         help: "give up that long after the last line (TEXT 30s, else 5m)"),
       Flag("quiet", short: "q", help: "print only what went wrong"),
-      Flag("verbose", short: "v", help: "print each line's end, and the connection's states"),
+      Flag("verbose", short: "v", help: "print each line's end, how it came there, and the connection's states"),
     ],
     notes: """
       Ends with 0 when every line is delivered, or stored for a recipient who is away. It connects anew by
@@ -33,7 +33,7 @@ enum SendCommand {
       let run = SendRun(
         connection: connection, user: words[0], timeout: timeout,
         showsEach: !isQuiet && (isVerbose || text != nil || Terminal.standardInputIsTerminal),
-        showsSum: !isQuiet && text == nil,
+        explains: isVerbose, showsSum: !isQuiet && text == nil,
         showsProgress: !isQuiet && !isVerbose && text == nil && Terminal.standardErrorIsTerminal
           && !Terminal.standardInputIsTerminal)
       return await run.run(text: text, input: input)

@@ -31,6 +31,7 @@ final class SendRun: Sendable {
   private let user: String
   private let timeout: Duration
   private let showsEach: Bool
+  private let explains: Bool
   private let showsSum: Bool
   private let showsProgress: Bool
   private let output = Output()
@@ -39,13 +40,16 @@ final class SendRun: Sendable {
   private let work = Gate()
   private let lastLine = Gate()
 
+  /// - Parameter explains: tells of each line what happened to it, and when.
   init(
-    connection: SIMPConnection, user: String, timeout: Duration, showsEach: Bool, showsSum: Bool, showsProgress: Bool
+    connection: SIMPConnection, user: String, timeout: Duration, showsEach: Bool, explains: Bool, showsSum: Bool,
+    showsProgress: Bool
   ) {
     self.connection = connection
     self.user = user
     self.timeout = timeout
     self.showsEach = showsEach
+    self.explains = explains
     self.showsSum = showsSum
     self.showsProgress = showsProgress
   }
@@ -187,12 +191,19 @@ final class SendRun: Sendable {
     let attempts = delivery.attempts > 1 ? " in \(delivery.attempts) attempts" : ""
     output.line(
       "sent id=\(open.receipt.id) delivered \(DurationText.describe(delivery.elapsed)) "
-        + "via \(delivery.transport.rawValue)\(attempts)")
+        + "via \(delivery.transport.rawValue)\(attempts)\(steps(of: open.receipt))")
+  }
+
+  /// `: sent after 60.1 us, accepted after 20.5 ms, delivered after 41.3 ms`, with `--verbose`.
+  private func steps(of receipt: SIMPReceipt) -> String {
+    let steps = explains ? receipt.timeline.steps : []
+    guard !steps.isEmpty else { return "" }
+    return ": " + steps.map { "\($0.name) after \(DurationText.describe($0.after))" }.joined(separator: ", ")
   }
 
   private func noteStored(_ open: SendLedger.Open<SIMPReceipt>) {
     state.withLock { $0.ledger.noteStored() }
-    if showsEach { output.line("sent id=\(open.receipt.id) stored: \(user) gets it later") }
+    if showsEach { output.line("sent id=\(open.receipt.id) stored: \(user) gets it later\(steps(of: open.receipt))") }
   }
 
   private func end(_ error: SIMPError) {

@@ -37,8 +37,10 @@ struct Session: Sendable {
       let connection = try access.connection(sendsOnly: sendsOnly)
       let watcher = Task { [connection] in await watch(connection.states) }
       let (status, signal) = await interrupts.watch { await attempt(connection, body) }
+      let line = connection.statistics.line
       await connection.close()
       await watcher.value
+      if isVerbose, let line { Terminal.say(line) }
       guard let signal else { return status }
       return endsBySignal ? ExitCode.ok : 128 + signal
     } catch let error as SIMPError {
@@ -86,6 +88,26 @@ struct Session: Sendable {
   }
 }
 
+/// `12.5 %`.
+private func percent(_ share: Double) -> String { fixed(share * 100, digits: 1) + " %" }
+
+extension SIMPStatistics {
+  /// How its datagrams fared, in one line for `--verbose`; nil when there were none.
+  var line: String? {
+    guard datagramsSent > 0 else { return nil }
+    var parts = ["\(datagramsSent) datagrams sent, \(datagramsReceived) received"]
+    if let rtt, let minimumRTT {
+      parts.append("round trip \(DurationText.describe(rtt)), at best \(DurationText.describe(minimumRTT))")
+    }
+    parts.append(
+      "\(datagramsLost) taken for lost" + (datagramsSpurious > 0 ? ", \(datagramsSpurious) of them late only" : ""))
+    if retransmitted > 0 { parts.append("\(retransmitted) messages sent again") }
+    if escalated > 0 { parts.append("\(escalated) by tcp as well") }
+    if probeTimeouts > 0 { parts.append("\(probeTimeouts) probes") }
+    return "udp: " + parts.joined(separator: "; ")
+  }
+}
+
 extension SIMPState {
   /// One line for `--verbose`.
   var line: String {
@@ -96,6 +118,8 @@ extension SIMPState {
         + "datagrams \(session.cipher ?? "off"), \(session.tls ?? "TLS off")"
     case .pathUp(let address, let rtt):
       "udp path up, seen as \(printable(address))" + (rtt.map { ", round trip \(DurationText.describe($0))" } ?? "")
+    case .pathDegraded(let to, let from):
+      "udp path degraded: \(percent(to)) of the last datagrams lost towards the server, \(percent(from)) from it"
     case .pathDown: "udp path down: everything goes by tcp"
     case .reconnecting(let attempt, let delay, let reason):
       "\(printable(reason.message)); attempt \(attempt) in \(DurationText.describe(delay))"

@@ -29,6 +29,34 @@ struct SDKChatTests {
     }
   }
 
+  @Test func aReceiptTellsWhatHappenedToItsMessageAndWhen() async throws {
+    try await withSDKServer { server in
+      let alice = try server.connection("alice")
+      try await alice.connected()
+      let receipt = try await alice.send("are you there?", to: "bob")
+      #expect(receipt.state == .later)
+      let refused = receipt.timeline
+      #expect(refused.later != nil && refused.accepted == nil && refused.delivered == nil)
+
+      let bob = try server.connection("bob")
+      try await bob.connected()
+      _ = try await bob.take(1)
+      let delivery = try await receipt.delivered
+      let timeline = receipt.timeline
+      let (sent, later) = (try #require(timeline.sent), try #require(timeline.later))
+      let delivered = try #require(timeline.delivered)
+      #expect(Duration.zero <= sent && sent <= later && later <= delivered && delivered == delivery.elapsed)
+      #expect(refused.later == later, "the first time stays")
+      if let accepted = timeline.accepted { #expect(later <= accepted && accepted <= delivered) }
+      #expect(timeline.steps.first?.name == "sent" && timeline.steps.last?.name == "delivered")
+      // Once when bob was not there, once when he was.
+      #expect(delivery.attempts >= 2)
+      #expect(timeline.stored == nil && timeline.read == nil && timeline.failed == nil)
+      await alice.close()
+      await bob.close()
+    }
+  }
+
   @Test func statesTellWhatHappens() async throws {
     try await withSDKServer { server in
       let alice = try server.connection("alice")

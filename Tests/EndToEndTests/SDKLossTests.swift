@@ -1,3 +1,4 @@
+import SimpIO
 import Testing
 
 @testable import SimpConnection
@@ -27,6 +28,41 @@ struct SDKLossTests {
         #expect(taken.map(\.text) == (1...300).map { "\($0)" })
         #expect(taken.allSatisfy { $0.transport == .tcp })
         #expect(alice.statistics.sentByUDP == 0 && alice.statistics.datagramsImpaired > 0)
+      }
+    }
+  }
+
+  @Test func aPathThatLosesMuchIsToldAndMeasured() async throws {
+    try await withSDKServer { server in
+      try await withPair(server) { alice, bob in
+        await alice.wait { $0.isPathUp }
+        await bob.wait { $0.isPathUp }
+        let states = alice.states
+        alice.impair(SIMPImpairment(loss: 0.4, seed: 5))
+        let isDegraded = Locked(false)
+        let watcher = Task {
+          for await state in states {
+            guard case .pathDegraded(let to, let from) = state else { continue }
+            #expect(max(to, from) > 0.05 && max(to, from) <= 1)
+            isDegraded.withLock { $0 = true }
+          }
+        }
+        let reader = Task { for try await _ in bob.messages {} }
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !isDegraded.withLock({ $0 }), ContinuousClock.now < deadline { try await alice.send("again", to: "bob") }
+        #expect(isDegraded.withLock { $0 })
+        alice.impair(nil)
+        try await alice.drain(timeout: .seconds(60))
+        let statistics = alice.statistics
+        #expect(statistics.retransmitted > 0 && statistics.datagramsLost > 0 && statistics.datagramsImpaired > 0)
+        #expect(statistics.messageBytesSent > statistics.messageBytesNeeded && statistics.messageBytesNeeded > 0)
+        #expect(bob.statistics.receiptBytesSent > 0)
+        let (latest, minimum) = (try #require(statistics.latestRTT), try #require(statistics.minimumRTT))
+        #expect(minimum > .zero && minimum <= latest && statistics.congestionWindow > 0)
+        await alice.close()
+        await watcher.value
+        await bob.close()
+        _ = await reader.result
       }
     }
   }

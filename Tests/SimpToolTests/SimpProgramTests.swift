@@ -41,6 +41,22 @@ struct SimpProgramTests {
     #expect(bob.output.hasSuffix("\"order\":1,\"device\":1,\"via\":\"udp\",\"late\":false,\"redelivered\":false}\n"))
   }
 
+  @Test func verboseTellsWhatHappenedToEachLineAndWhen() async throws {
+    let server = try await server()
+    let bob = try await listener(server, "bob", ["-n", "2"])
+    let alice = try await server.simp("alice", ["send", "bob", "--verbose"], input: "one\ntwo\n")
+    try await alice.end(with: 0)
+    let lines = alice.lines.filter { $0.hasPrefix("sent id=") }
+    #expect(lines.count == 2)
+    for line in lines {
+      let steps = try #require(line.split(separator: ": ").last).split(separator: ", ")
+      #expect(steps.first?.hasPrefix("sent after ") == true, "\(line)")
+      #expect(steps.last?.hasPrefix("delivered after ") == true, "\(line)")
+    }
+    #expect(alice.errorOutput.contains(" datagrams sent, "), "\(alice.errorOutput)")
+    try await bob.end(with: 0)
+  }
+
   @Test func whoIsNotThereGetsNothingAndTheSenderIsTold() async throws {
     let server = try await server()
     let alice = try await server.simp("alice", ["send", "carol", "--timeout", "300ms"], input: "one\ntwo\n")

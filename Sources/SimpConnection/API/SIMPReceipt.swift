@@ -1,13 +1,42 @@
+internal import SimpCore
 internal import SimpIO
 
 /// How a message reached its recipient.
 public struct SIMPDelivery: Hashable, Sendable {
   /// From `post` or `send` to the final receipt.
   public let elapsed: Duration
-  /// UDP when it went by UDP only, TCP when it went by TCP, be it besides UDP.
+  /// UDP when it went by UDP only in the session in which it was delivered, TCP when it went by TCP, be it besides UDP.
   public let transport: SIMPTransport
-  /// How often it was sent in the session in which it was delivered.
+  /// How often it was sent, over all sessions.
   public let attempts: Int
+}
+
+/// When what happened to a message happened, each counted from the `post` or `send` that took it. Nil: it did not
+/// happen, or not yet.
+public struct SIMPTimeline: Hashable, Sendable {
+  /// It left for the first time. Known with the final receipt.
+  public internal(set) var sent: Duration?
+  /// A server had it in memory.
+  public internal(set) var accepted: Duration?
+  /// A server refused it for now, for the first time.
+  public internal(set) var later: Duration?
+  /// A server had it in its store.
+  public internal(set) var stored: Duration?
+  /// The recipient's application had taken it.
+  public internal(set) var delivered: Duration?
+  /// Its recipient had read it.
+  public internal(set) var read: Duration?
+  /// It was given up: rejected, or expired.
+  public internal(set) var failed: Duration?
+
+  /// All of it in the order of time: `sent 0.06 ms, accepted 20.5 ms, delivered 41.3 ms`, by their names here.
+  public var steps: [(name: String, after: Duration)] {
+    let all = [
+      ("sent", sent), ("later", later), ("accepted", accepted), ("stored", stored), ("delivered", delivered),
+      ("read", read), ("failed", failed),
+    ]
+    return all.compactMap { name, after in after.map { (name, $0) } }.sorted { $0.1 < $1.1 }
+  }
 }
 
 /// What is known about one message that was sent. From any thread; keeping it is not needed for the message to arrive.
@@ -36,6 +65,16 @@ public final class SIMPReceipt: Sendable {
     var id: UInt64 = 0
     var state = State.queued
     var outcome: Result<SIMPDelivery, SIMPError>?
+    var times = Times()
+  }
+
+  /// Times since the message was taken, small: many receipts are kept.
+  struct Times {
+    var sent: Interval?
+    var accepted: Interval?
+    var later: Interval?
+    /// When the last state came, if it is final.
+    var end: Interval?
   }
 
   private let progress: Watched<Progress>
@@ -48,6 +87,24 @@ public final class SIMPReceipt: Sendable {
 
   /// The state now.
   public var state: State { progress.read(\.state) }
+
+  /// What happened to the message so far, and when.
+  public var timeline: SIMPTimeline {
+    let (times, state) = progress.read { ($0.times, $0.state) }
+    var timeline = SIMPTimeline()
+    timeline.sent = times.sent.map { Duration($0) }
+    timeline.accepted = times.accepted.map { Duration($0) }
+    timeline.later = times.later.map { Duration($0) }
+    let end = times.end.map { Duration($0) }
+    switch state {
+    case .stored: timeline.stored = end
+    case .delivered: timeline.delivered = end
+    case .read: timeline.read = end
+    case .rejected, .expired: timeline.failed = end
+    case .queued, .accepted, .later: break
+    }
+    return timeline
+  }
 
   /// Waits until a server has the message, or refused it for now (`state` says which).
   ///
@@ -77,11 +134,28 @@ public final class SIMPReceipt: Sendable {
   func identify(_ id: UInt64) { progress.change { $0.id = id } }
 
   /// Nothing that is final changes any more.
-  func move(to state: State, outcome: Result<SIMPDelivery, SIMPError>? = nil) {
+  ///
+  /// - Parameter after: the time since the message was taken.
+  func move(to state: State, after: Interval) {
+    progress.update { progress in
+      guard progress.outcome == nil else { return }
+      progress.state = state
+      switch state {
+      case .accepted: progress.times.accepted = progress.times.accepted ?? after
+      case .later: progress.times.later = progress.times.later ?? after
+      default: break
+      }
+    }
+  }
+
+  /// The last state.
+  func finish(_ state: State, outcome: Result<SIMPDelivery, SIMPError>, sent: Interval?, after: Interval) {
     progress.update { progress in
       guard progress.outcome == nil else { return }
       progress.state = state
       progress.outcome = outcome
+      progress.times.sent = sent
+      progress.times.end = after
     }
   }
 

@@ -23,6 +23,9 @@ public enum SIMPState: Hashable, Sendable {
   /// Datagrams pass both ways; the server sees them come from `address`. The round-trip time is nil before the first
   /// measurement.
   case pathUp(address: String, rtt: Duration?)
+  /// Datagrams pass, but too many of the last ones were lost, towards the server or from it; shares of 0 to 1. `pathUp`
+  /// follows when that is over.
+  case pathDegraded(sendingLoss: Double, receivingLoss: Double)
   /// Datagrams do not pass any more: everything goes by TCP until they do.
   case pathDown
   /// The connection was lost, or not made: the next attempt, the `attempt`th since the last good session, follows after
@@ -45,6 +48,8 @@ public enum SIMPPath: String, Hashable, Sendable {
   /// Not proven yet in this session.
   case probing
   case up
+  /// Up, but over 10 % of the last 128 datagrams were lost, and not yet 5 % or less since.
+  case degraded
   /// Its datagrams are not answered.
   case down
 }
@@ -59,6 +64,11 @@ public struct SIMPStatistics: Hashable, Sendable {
   public internal(set) var escalated: UInt64 = 0
   /// Transmissions beyond the first of a message in a session.
   public internal(set) var retransmitted: UInt64 = 0
+
+  /// Bytes of the packets of messages, all transmissions; of the first transmission of each; and of receipts.
+  public internal(set) var messageBytesSent: UInt64 = 0
+  public internal(set) var messageBytesNeeded: UInt64 = 0
+  public internal(set) var receiptBytesSent: UInt64 = 0
 
   /// Messages with the final receipt DELIVERED or READ.
   public internal(set) var delivered: UInt64 = 0
@@ -77,13 +87,29 @@ public struct SIMPStatistics: Hashable, Sendable {
   /// Messages shown after later ones, for the wait for them was over.
   public internal(set) var late: UInt64 = 0
 
+  /// Whether datagrams pass; it does not tell `degraded` from `up`.
   public internal(set) var path = SIMPPath.off
-  /// Smoothed round-trip time by UDP, nil before the first measurement of the session.
+  /// The same for each direction, `degraded` included: to the server, and from it.
+  public internal(set) var sendingPath = SIMPPath.off
+  public internal(set) var receivingPath = SIMPPath.off
+  /// The share of the last 128 datagrams of a direction that was lost, 0 to 1.
+  public internal(set) var sendingLoss = 0.0
+  public internal(set) var receivingLoss = 0.0
+  /// Round-trip times by UDP, nil before the first measurement of the session: smoothed, the last one, the shortest.
   public internal(set) var rtt: Duration?
+  public internal(set) var latestRTT: Duration?
+  public internal(set) var minimumRTT: Duration?
+  /// Bytes that may be under way by UDP at a time, and that are.
+  public internal(set) var congestionWindow = 0
+  public internal(set) var bytesInFlight = 0
   public internal(set) var datagramsSent: UInt64 = 0
   public internal(set) var datagramsReceived: UInt64 = 0
-  /// Sent and found lost.
+  /// Sent and taken for lost.
   public internal(set) var datagramsLost: UInt64 = 0
+  /// Those of them whose receipt came after all: what was in them was sent again for nothing.
+  public internal(set) var datagramsSpurious: UInt64 = 0
+  /// Times that no receipt came for so long that it was asked for anew.
+  public internal(set) var probeTimeouts: UInt64 = 0
   /// Received and dropped: wrong tag, received before, or malformed.
   public internal(set) var datagramsRefused: UInt64 = 0
   /// Dropped by the configured impairment, both ways.

@@ -13,21 +13,22 @@ extension Driver {
 
   private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
     var arrived: [SIMPMessage] = []
-    var finished: [(message: OpenMessage, end: ReceiptEnd)] = []
+    var finished: [(message: OpenMessage, end: ReceiptEnd, sent: Interval?)] = []
     var ending: ClientEvent?
     for event in events {
       switch event {
       case .message(let message):
         arrived.append(show(message))
       case .accepted(let key, _):
-        open[key]?.receipt.move(to: .accepted)
+        if let message = open[key] { message.receipt.move(to: .accepted, after: now - message.posted) }
       case .later(let key, _):
-        open[key]?.receipt.move(to: .later)
-      case .finished(let key, let state, let code, let attempts, let transport):
+        if let message = open[key] { message.receipt.move(to: .later, after: now - message.posted) }
+      case .finished(let key, let state, let code, let journey, let transport):
         guard let message = open.removeValue(forKey: key) else { continue }
         let delivery = SIMPDelivery(
-          elapsed: Duration(now - message.posted), transport: SIMPTransport(transport), attempts: attempts)
-        finished.append((message, count(state, code, delivery)))
+          elapsed: Duration(now - message.posted), transport: SIMPTransport(transport), attempts: journey.attempts)
+        let sent = journey.firstSent.map { $0 - message.posted }
+        finished.append((message, count(state, code, delivery), sent))
       case .loggedIn(let reply):
         loggedIn(reply, now: now)
       case .ended, .failed:
@@ -51,7 +52,9 @@ extension Driver {
     if !finished.isEmpty {
       // First: who waits for this looks at the counts next.
       publish()
-      for (message, end) in finished { message.receipt.move(to: end.state, outcome: end.outcome) }
+      for (message, end, sent) in finished {
+        message.receipt.finish(end.state, outcome: end.outcome, sent: sent, after: now - message.posted)
+      }
       outgoing.update { $0.finish(messages: finished.count, bytes: finished.reduce(0) { $0 + $1.message.bytes }) }
     }
     switch ending {
@@ -136,11 +139,22 @@ extension Driver {
     }
   }
 
-  /// Tells that the path is up when both ends know it: the server's word brings the address, datagrams the rest.
+  /// Tells that the path is up when both ends know it: the server's word brings the address, datagrams the rest. Then
+  /// when it loses too much, and when it does no more.
   func showPath() {
-    guard !isPathShown, let session, session.path == .up, let observedAddress else { return }
-    isPathShown = true
-    show(.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) }))
+    guard let session, session.path == .up, let observedAddress else { return }
+    let up = SIMPState.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) })
+    if !isPathShown {
+      isPathShown = true
+      isPathShownDegraded = false
+      show(up)
+    }
+    let statistics = session.pathStatistics
+    let isDegraded = statistics.sending == .degraded || statistics.receiving == .degraded
+    guard isDegraded != isPathShownDegraded else { return }
+    isPathShownDegraded = isDegraded
+    let (to, from) = (statistics.sendingLoss, statistics.receivingLoss)
+    show(isDegraded ? .pathDegraded(sendingLoss: to, receivingLoss: from) : up)
   }
 
   /// Asks for an answer, which comes as `pong`.

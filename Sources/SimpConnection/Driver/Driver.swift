@@ -72,6 +72,7 @@ final class Driver: @unchecked Sendable {
   var due = Instant.never
   var observedAddress: String?
   var isPathShown = false
+  var isPathShownDegraded = false
   var tally = Tally()
   private var timer: LoopTimer?
   private var isDirty = false
@@ -248,6 +249,7 @@ final class Driver: @unchecked Sendable {
     socket?.close()
     socket = nil
     isPathShown = false
+    isPathShownDegraded = false
     observedAddress = nil
     let asks = asks
     self.asks = [:]

@@ -37,6 +37,9 @@ extension ChannelCounters {
     retransmissions += other.retransmissions
     datagramsSpurious += other.datagramsSpurious
     probeTimeouts += other.probeTimeouts
+    messageBytesSent += other.messageBytesSent
+    messageBytesNeeded += other.messageBytesNeeded
+    receiptBytesSent += other.receiptBytesSent
   }
 }
 
@@ -52,6 +55,11 @@ extension Driver {
     statistics.datagramsSent = counters.datagramsSent
     statistics.datagramsReceived = counters.datagramsReceived
     statistics.datagramsLost = counters.datagramsLost
+    statistics.datagramsSpurious = counters.datagramsSpurious
+    statistics.probeTimeouts = counters.probeTimeouts
+    statistics.messageBytesSent = counters.messageBytesSent
+    statistics.messageBytesNeeded = counters.messageBytesNeeded
+    statistics.receiptBytesSent = counters.receiptBytesSent
     statistics.datagramsRefused =
       counters.datagramsForged + counters.datagramsReplayed + counters.datagramsMalformed
     statistics.datagramsImpaired = tally.impaired + (socket?.dropped ?? 0)
@@ -67,18 +75,34 @@ extension Driver {
     statistics.unfinished = open.count
     if let session {
       statistics.path = SIMPPath(session.path)
-      statistics.rtt = session.rtt.latest.map { _ in Duration(session.rtt.smoothed) }
+      statistics.take(session.pathStatistics)
     }
     published.withLock { $0 = statistics }
   }
 }
 
+extension SIMPStatistics {
+  fileprivate mutating func take(_ path: PathStatistics) {
+    sendingPath = SIMPPath(path.sending, isExact: true)
+    receivingPath = SIMPPath(path.receiving, isExact: true)
+    (sendingLoss, receivingLoss) = (path.sendingLoss, path.receivingLoss)
+    if let latest = path.latestRTT {
+      rtt = Duration(path.smoothedRTT)
+      latestRTT = Duration(latest)
+      minimumRTT = Duration(path.minimumRTT)
+    }
+    (congestionWindow, bytesInFlight) = (path.congestionWindow, path.bytesInFlight)
+  }
+}
+
 extension SIMPPath {
-  init(_ path: PathState) {
+  /// - Parameter isExact: tells `degraded` from `up`.
+  init(_ path: PathState, isExact: Bool = false) {
     switch path {
     case .off: self = .off
     case .probing: self = .probing
-    case .up, .degraded: self = .up
+    case .up: self = .up
+    case .degraded: self = isExact ? .degraded : .up
     case .down: self = .down
     }
   }

@@ -16,6 +16,8 @@ public final class Outbox {
     var created: Instant
     var accepted: Instant?
     var offers: UInt16 = 0
+    /// What happened to it before the present session, or before it was last answered LATER.
+    var journey = MessageJourney()
   }
 
   struct Conversation {
@@ -115,6 +117,9 @@ public final class Outbox {
     deviceNumber = number
     for key in entries.keys { entries[key]?.encoded = nil }
   }
+
+  /// What a session knows of a message goes with it; this stays.
+  func note(_ entry: MessageWindow.Entry, of key: MessageKey) { entries[key]?.journey.add(entry) }
 
   /// The connection ended: everything that was offered is offered again, by TCP, before anything new.
   func sessionEnded() {

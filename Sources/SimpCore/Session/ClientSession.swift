@@ -12,7 +12,7 @@ public enum ClientEvent: Sendable {
   /// It was refused for now, or waits behind one of its conversation that was.
   case later(MessageKey, ErrorCode)
   /// It is finished and out of the outbox: delivered, stored, read, rejected with a code, or expired.
-  case finished(MessageKey, MessageState, ErrorCode, attempts: Int, Transport)
+  case finished(MessageKey, MessageState, ErrorCode, MessageJourney, Transport)
   /// The server sees this client's datagrams come from here, and the path is proven both ways.
   case pathUp(observed: String)
   case pathDown
@@ -174,6 +174,7 @@ public final class ClientSession {
 
   /// The connection is gone. What is not finished is offered again in the next session, and no gap closes until then.
   public func connectionClosed(now: Instant) {
+    for (key, entry) in channel.window.entries { outbox.note(entry, of: key) }
     state = .ended
     outbox.sessionEnded()
     inbound.standStill(now: now)
@@ -407,15 +408,17 @@ public final class ClientSession {
       _ = channel.window.accept(key)
       markAccepted(key, .tcp, now: now)
     case .later:
-      channel.window.remove(key)
+      if let entry = channel.window.remove(key) { outbox.note(entry, of: key) }
       let wait = Interval.milliseconds(Int64(min(max(outcome.retryAfterMilliseconds, 10), 60_000)))
       if outbox.markLater(key, code: outcome.code, resume: now + wait) { events.append(.later(key, outcome.code)) }
     case .stored, .delivered, .read, .rejected, .expired:
       let entry = channel.window.remove(key)
-      guard outbox.finish(key) != nil else { return }
+      guard let finished = outbox.finish(key) else { return }
+      var journey = finished.journey
+      if let entry { journey.add(entry) }
       let transport: Transport = entry.map { $0.byUDP && !$0.byTCP } ?? false ? .udp : .tcp
       events.append(
-        .finished(key, outcome.state, outcome.code, attempts: Int(entry?.attempts ?? 0), transport))
+        .finished(key, outcome.state, outcome.code, journey, transport))
     case .unspecified:
       break  // a newer server's state
     }
