@@ -27,7 +27,7 @@ final class ClientRig {
     var login = Login()
     login.token = "good"
     login.ciphers = [1]
-    let limits = KeyLimits(phaseDatagrams: 3, sealedDatagrams: 40, forgedDatagrams: 20)
+    let limits = KeyLimits(phaseDatagrams: 3, sealedDatagrams: 14, forgedDatagrams: 4)
     return ClientSession(login, outbox: outbox, inbound: inbound, keyLimits: limits, now: now)
   }
 

@@ -113,6 +113,10 @@ enum PayloadTarget {
     content.attachment = Attachment()
     content.attachment?.url = "https://example.org/1"
     content.attachment?.sha256 = [UInt8](repeating: 9, count: 32)
+    content.attachment?.size = 300
+    content.attachment?.mime = "a/b"
+    content.attachment?.width = 640
+    content.attachment?.height = 480
     content.imageScale = 1.5
     content.custom = [0, 1, 2]
     let sent = EncodedMessage(content, messageId: 3 << 40 | 1, order: 2, toUser: "bob")

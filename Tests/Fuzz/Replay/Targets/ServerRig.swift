@@ -31,7 +31,7 @@ final class ServerRig: ServerSessionOwner {
   }
 
   init() {
-    let limits = KeyLimits(phaseDatagrams: 3, sealedDatagrams: 40, forgedDatagrams: 20)
+    let limits = KeyLimits(phaseDatagrams: 3, sealedDatagrams: 14, forgedDatagrams: 4)
     session = ServerSession(id: 1, owner: self, keyLimits: limits, now: now) { [unowned self] in
       random &+= 0x9E37_79B9_7F4A_7C15
       return random

@@ -108,6 +108,11 @@ enum TokenTarget {
       seed(1, header, claims), seed(65, named, claims), seed(5, header, claims), seed(130, header, admin),
       [0] + Array(good.utf8), [3] + Array(keys.utf8), [3] + Array(#"{"a":[1,-2.5e3,"\u00e9\n",null,true,{}]}"#.utf8),
       [3] + Array(#"{"kty":"EC","crv":"P-256","x":"AA","y":"AQ"}"#.utf8),
+      // RFC 7517, A.1.
+      [3]
+        + Array(
+          (#"{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","#
+            + #""y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","alg":"ES256","kid":"1"}"#).utf8),
     ]
   }
 }
