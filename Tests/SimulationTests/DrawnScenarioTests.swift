@@ -16,6 +16,8 @@ import Testing
   /// What happens in one run of many only.
   private static let enoughForAllDeeds = 500
   private static let mostFailures = 20
+  /// Messages that came late, in shares of all.
+  private static let mostLate = 0.05
 
   @Test func nothingIsLostOrDoubledWhateverIsDrawn() async {
     let seeds = Self.seeds(unsafe getenv("SIMP_SEEDS").map { unsafe String(cString: $0) }) ?? Self.usual
@@ -30,6 +32,7 @@ import Testing
     print("\(report.text)\n  took \(clock.now - began)")
     for failure in report.failures { Issue.record("\(failure)") }
     guard seeds.count >= Self.enoughForAllDeeds else { return }
+    #expect(report.shareLate < Self.mostLate, "a share of \(report.shareLate) came late")
     for deed in Deed.allCases where min(report.network.count(deed).up, report.network.count(deed).down) == 0 {
       Issue.record("no network of \(seeds.count) ever did this each way: \(deed.rawValue)")
     }
@@ -83,6 +86,8 @@ private struct DrawnReport: Sendable {
         """)
     }
   }
+
+  var shareLate: Double { Double(late) / Double(max(1, messages)) }
 
   static func += (left: inout DrawnReport, right: DrawnReport) {
     left.failures += right.failures
