@@ -54,6 +54,46 @@ import Testing
     #expect(peer?.host == "127.0.0.1")
   }
 
+  /// However many wait to be taken, that takes the share of the loop's time that it is given, and no more.
+  @Test func takingConnectionsLeavesTheLoopToTheOthers() throws {
+    struct Batch {
+      var first: Instant
+      var last: Instant
+      var count = 0
+    }
+    let awaited = 40
+    var batches: [Batch] = []
+    var open: Batch?
+    try withLoop { loop in
+      var taken = 0
+      let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
+        let start = loop.now
+        // What a connection costs in this test.
+        while loop.now - start < .milliseconds(1) {}
+        open = Batch(first: open?.first ?? start, last: loop.now, count: (open?.count ?? 0) + 1)
+        taken += 1
+        if taken == awaited { loop.stop() }
+        stream.close()
+      }
+      loop.addTurnEnd {
+        if let open { batches.append(open) }
+        open = nil
+      }
+      for _ in 0..<awaited {
+        Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { _ in }
+      }
+    }
+    #expect(batches.reduce(0) { $0 + $1.count } == awaited)
+    for (batch, next) in zip(batches, batches.dropFirst()) {
+      #expect(batch.count <= StreamListener.acceptsPerTurn)
+      // What a batch took beyond the allowance is waited for; more than this only where the clock ran on by itself.
+      let owed = (batch.last - batch.first) * (StreamListener.shareOfTime - 1)
+      guard owed > StreamListener.allowance else { continue }
+      #expect(next.first - batch.last >= min(owed, StreamListener.longestRest), "\(batches)")
+    }
+    #expect(batches.contains { $0.count > 1 }, "\(batches)")
+  }
+
   @Test func itGoesOnAfterDescriptorsRanOut() async {
     // In a process of its own: the limit would hit the other tests.
     await #expect(processExitsWith: .success) {

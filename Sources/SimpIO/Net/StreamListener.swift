@@ -4,11 +4,17 @@ public import SimpCore
 
 /// A TCP port that takes connections. On its loop's thread only.
 public final class StreamListener {
-  /// BOUND: connections taken in one turn, so that a flood of them does not keep the others waiting: half a millisecond
-  /// with all that a TLS connection needs. The rest waits in the kernel's backlog, a turn at a time.
-  private static let acceptsPerTurn = 8
-  /// How long the port rests when descriptors have run out; connections wait in the kernel's backlog meanwhile.
-  private static let rest = Interval.milliseconds(100)
+  /// BOUND: connections taken in one turn, so that a flood of them does not keep the others waiting. The rest waits in the
+  /// kernel's backlog, a turn at a time.
+  static let acceptsPerTurn = 8
+  /// BOUND: the share of the loop's time that taking connections gets in the long run is one in so many: a flood of them
+  /// leaves the processor to those inside.
+  static let shareOfTime: Int64 = 4
+  /// What may be spent ahead of that share: nobody rests for a few connections.
+  static let allowance = Interval.milliseconds(2)
+  /// How long the port rests at most, and when descriptors have run out; connections wait in the kernel's backlog
+  /// meanwhile.
+  static let longestRest = Interval.milliseconds(100)
 
   /// Where it listens, with the port that the kernel chose if 0 was asked for.
   public let localAddress: PeerAddress
@@ -21,6 +27,8 @@ public final class StreamListener {
   private let makePipe: () -> any BytePipe
   private var onAccept: ((Stream, PeerAddress) -> Void)?
   private var timer: LoopTimer?
+  /// When the time spent so far is no more than its share.
+  private var settled = Instant(nanoseconds: 0)
 
   /// Listens at once; connections come when the loop runs.
   ///
@@ -70,16 +78,30 @@ public final class StreamListener {
     loop.unregister(self)
   }
 
-  private func takeARest() {
-    failedAccepts += 1
+  private func rest(until end: Instant) {
+    guard onAccept != nil else { return }
     poller.watch([])
     if timer == nil { timer = loop.makeTimer { [unowned self] in poller.watch(.readable) } }
-    timer?.arm(at: loop.now + StreamListener.rest)
+    timer?.arm(at: end)
+  }
+
+  /// Connections were taken since `start`.
+  private func account(since start: Instant) {
+    let now = loop.now
+    settled = max(settled, start) + (now - start) * Self.shareOfTime
+    if settled - now > Self.allowance { rest(until: min(settled, now + Self.longestRest)) }
   }
 }
 
 extension StreamListener: PollOwner, LoopResource {
   func ready(_ events: Poller.Events) {
+    let start = loop.now
+    takeConnections()
+    if events.contains(.failed), onAccept != nil { poller.watch(.readable) }
+    account(since: start)
+  }
+
+  private func takeConnections() {
     for _ in 0..<StreamListener.acceptsPerTurn {
       guard let onAccept else { return }
       var kernel = simp_address()
@@ -100,9 +122,10 @@ extension StreamListener: PollOwner, LoopResource {
       case -ECONNABORTED, -EINTR, -EPROTO, -ENETDOWN, -ENOPROTOOPT, -EHOSTDOWN, -ENONET, -EHOSTUNREACH, -EOPNOTSUPP,
         -ENETUNREACH:
         continue
-      default: return takeARest()
+      default:
+        failedAccepts += 1
+        return rest(until: loop.now + Self.longestRest)
       }
     }
-    if events.contains(.failed) { poller.watch(.readable) }
   }
 }
