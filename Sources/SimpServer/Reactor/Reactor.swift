@@ -25,8 +25,8 @@ final class Reactor: @unchecked Sendable {
   /// Connections that have not logged in.
   private var waiting = FairQueue()
   /// Those of them whose handshake has to wait.
-  private var parked = FairQueue()
-  private var parkedTimer: LoopTimer!
+  private var greetings = GreetingLine()
+  private var greetingTimer: LoopTimer!
   private var gauge: LoadGauge
   private var gaugeTimer: LoopTimer!
   private var isStopping = false
@@ -70,7 +70,7 @@ final class Reactor: @unchecked Sendable {
       if self.number == 0 { self.board.rewriteRevocations() }
     }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
-    parkedTimer = loop.makeTimer { [unowned self] in self.greetParked() }
+    greetingTimer = loop.makeTimer { [unowned self] in self.greetNext() }
     gaugeTimer = loop.makeTimer { [unowned self] in self.gaugeTimer.arm(at: self.gauge.tick(now: self.loop.now)) }
     gaugeTimer.arm(at: gauge.tick(now: loop.now))
     loop.addTurnEnd { [unowned self] in self.endTurn() }
@@ -153,22 +153,22 @@ final class Reactor: @unchecked Sendable {
 
   /// The first message of a handshake is there: whether it is answered now, or later.
   private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
-    if parked.isEmpty {
-      guard let wait = shared.admission.handshake(now: loop.now) else { return true }
-      parkedTimer.arm(at: loop.now + wait)
-    }
+    guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else { return true }
     shared.counters.handshakesDelayed.add()
-    parked.append(id, from: source)
+    greetingTimer.arm(at: greetings.due)
     return false
   }
 
-  private func greetParked() {
-    while !parked.isEmpty {
-      if let wait = shared.admission.handshake(now: loop.now) { return parkedTimer.arm(at: loop.now + wait) }
-      guard let id = parked.popFirst(), let stream = streams[id] else { continue }
-      stream.mayGreet = nil
+  private func greetNext() {
+    if let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = streams[id] {
+      // It goes on at the end of this turn, so that it is the one of the next.
+      stream.mayGreet = { [unowned self] in
+        self.greetings.begins()
+        return true
+      }
       stream.resumeReading()
     }
+    greetingTimer.arm(at: greetings.due)
   }
 
   private func count(_ agreement: TLSPipe.Agreement?) {
@@ -211,6 +211,7 @@ final class Reactor: @unchecked Sendable {
       index += 1
     }
     dirty.removeAll(keepingCapacity: true)
+    greetings.turnEnded()
     postNotes()
     armTimer()
     if isStopping, streams.isEmpty, streamsClosing == 0, store.isSettled { finishStopping() }
@@ -350,7 +351,7 @@ extension Reactor: SwitchboardPorts {
   func sessionEnded(_ entry: SessionEntry) {
     let id = entry.session.id
     waiting.remove(id)
-    parked.remove(id)
+    greetings.remove(id)
     guard let stream = streams.removeValue(forKey: id) else { return }
     // Nothing can be said inside a handshake; waiting for the peer would only keep the descriptor.
     guard stream.isOpen else { return stream.close() }
