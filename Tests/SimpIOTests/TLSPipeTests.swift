@@ -1,6 +1,7 @@
 import SimpCore
-import SimpIO
 import Testing
+
+@testable import SimpIO
 
 @Suite struct TLSPipeTests {
   @Test(arguments: [1, 2, 5, 1000, Int.max])
@@ -46,6 +47,25 @@ import Testing
       #expect(pair.serverError?.reason == "the client does not speak TLS")
       #expect(!pair.client.isReady && !pair.server.isReady)
     }
+  }
+
+  /// A connection that sends nothing, or no TLS, costs none of OpenSSL's memory and time.
+  @Test func openSSLHasNoPartInAConnectionWithoutAHello() throws {
+    let identity = try TLSIdentity()
+    let pair = try identity.pair(try identity.trusting())
+    try pair.server.start(wire: &pair.toClient)
+    #expect(!pair.server.isMade && pair.server.agreement == nil)
+    let talker = identity.context.makePipe()
+    var (plain, reply): ([UInt8], [UInt8]) = ([], [])
+    #expect(throws: PipeError.self) { try talker.receive([0, 0, 0, 16].span, plain: &plain, reply: &reply) }
+    talker.finish(wire: &reply)
+    #expect(!talker.isMade && reply == [TLSPipe.alertByte, 3, 3, 0, 2, 2, 10])
+    // What was in force when it was accepted holds.
+    try identity.directory.makeCertificate(names: ["elsewhere"])
+    try identity.context.reload()
+    try pair.client.start(wire: &pair.toServer)
+    pair.carry()
+    #expect(pair.server.isMade && pair.isReady, "\(pair.clientError?.reason ?? "")")
   }
 
   @Test func garbageIsAnErrorAndNothingElse() throws {

@@ -23,7 +23,10 @@ public final class TLSPipe: BytePipe {
   static let maximumServerHandshake = 256 << 10
   private static let readBytes = 16 << 10
 
-  let tls: OpaquePointer
+  private var made: OpaquePointer?
+  /// What a server's end is made of once the first bytes are there: OpenSSL's part of it costs more than all the rest, and
+  /// a connection that sends nothing needs none.
+  private let context: TLSContext?
   /// nil for a server.
   let host: String?
   /// Unix seconds; nil when the dates of the certificate behind a resumed session do not count.
@@ -35,10 +38,8 @@ public final class TLSPipe: BytePipe {
   public private(set) var isEnded = false
 
   init(serving context: TLSContext) {
-    // SAFETY: the connection keeps its own reference to the context; it is freed in deinit.
-    let made = unsafe simp_tls_serve(context.pointer)
-    guard let made = unsafe made else { preconditionFailure("OpenSSL has no memory for a connection") }
-    unsafe tls = unsafe made
+    unsafe made = nil
+    self.context = context
     host = nil
     dateCheck = nil
     onSession = { _ in }
@@ -52,13 +53,28 @@ public final class TLSPipe: BytePipe {
     connecting tls: OpaquePointer, host: String, dateCheck: (@Sendable () -> UInt64)?,
     onSession: @escaping (TLSSession?) -> Void
   ) {
-    unsafe self.tls = unsafe tls
+    unsafe made = unsafe tls
+    context = nil
     self.host = host
     self.dateCheck = dateCheck
     self.onSession = onSession
   }
 
-  deinit { unsafe simp_tls_free(tls) }
+  deinit { unsafe simp_tls_free(made) }
+
+  /// Whether OpenSSL has a part in it yet.
+  var isMade: Bool { unsafe made != nil }
+
+  var tls: OpaquePointer {
+    if let made = unsafe made { return unsafe made }
+    guard let context else { preconditionFailure("a client's end is made with its pipe") }
+    // SAFETY: the connection keeps its own reference to the context; it is freed in deinit.
+    guard let fresh = unsafe simp_tls_serve(context.pointer) else {
+      preconditionFailure("OpenSSL has no memory for a connection")
+    }
+    unsafe made = unsafe fresh
+    return unsafe fresh
+  }
 
   /// What was agreed on, once the pipe is ready.
   public var agreement: Agreement? {
