@@ -83,4 +83,6 @@ int64_t simp_tcp_receive(int fd, uint8_t *bytes, size_t room) {
   return got < 0 ? -errno : got;
 }
 
+int simp_tcp_wake_from(int fd, int bytes) { return enable(fd, SOL_SOCKET, SO_RCVLOWAT, bytes) == 0 ? 0 : -errno; }
+
 int simp_tcp_end_output(int fd) { return shutdown(fd, SHUT_WR) == 0 ? 0 : -errno; }

@@ -34,6 +34,8 @@ int simp_tcp_connect(const simp_address *to);
 /// Never raises SIGPIPE.
 int64_t simp_tcp_send(int fd, const uint8_t *bytes, size_t count);
 int64_t simp_tcp_receive(int fd, uint8_t *bytes, size_t room);
+/// The socket is readable from so many bytes on, or when the peer ends; 1 as it was made.
+int simp_tcp_wake_from(int fd, int bytes);
 int simp_tcp_end_output(int fd);
 
 // UDP.

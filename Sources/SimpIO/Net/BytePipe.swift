@@ -11,9 +11,9 @@ public protocol BytePipe: AnyObject {
   /// Called once when the socket is connected. Appends what the pipe wants to send first (a handshake) to `wire`.
   func start(wire: inout [UInt8]) throws(PipeError)
 
-  /// Whether the first bytes from the socket hold all that is needed to answer them, or can be refused: to be asked
-  /// before what may be dear.
-  func isGreetingWhole(_ wire: Span<UInt8>) -> Bool
+  /// How many bytes are missing, at least, behind the first ones from the socket before they can be answered or refused; 0
+  /// when they are whole. To be asked before what may be dear.
+  func greetingShortage(_ wire: Span<UInt8>) -> Int
 
   /// Takes bytes from the socket. Appends the plain bytes that came out to `plain`, and what the pipe itself answers
   /// to `reply`.
@@ -27,7 +27,7 @@ public protocol BytePipe: AnyObject {
 }
 
 extension BytePipe {
-  public func isGreetingWhole(_ wire: Span<UInt8>) -> Bool { true }
+  public func greetingShortage(_ wire: Span<UInt8>) -> Int { 0 }
 }
 
 /// Why a pipe cannot go on: the peer's bytes make no sense, or it is not who it should be.

@@ -48,6 +48,7 @@ public final class Stream {
 
   // BOUND: what one read brings beyond a whole greeting, which the pipe bounds.
   private var greeting: [UInt8] = []
+  private var wakingBytes = 1
   private var isPaused = false
   private var hasPeerEnded = false
   private var hasFarewell = false
@@ -188,14 +189,25 @@ public final class Stream {
 
   private func greet() {
     guard state == .greeting, !isPaused, !greeting.isEmpty, let pipe else { return }
-    guard pipe.isGreetingWhole(greeting.span) else { return }
+    let shortage = pipe.greetingShortage(greeting.span)
+    guard shortage == 0 else { return wakeFrom(shortage) }
     if let mayGreet {
       guard mayGreet() else { return pauseReading() }
       self.mayGreet = nil
     }
+    wakeFrom(1)
     let bytes = greeting
     greeting = []
     take(bytes.span)
+  }
+
+  /// The loop hears of the socket only when so many bytes are there, or its end: who sends a greeting byte by byte wakes
+  /// nobody.
+  private func wakeFrom(_ bytes: Int) {
+    guard bytes != wakingBytes else { return }
+    wakingBytes = bytes
+    // A kernel that refuses costs wake-ups only.
+    _ = simp_tcp_wake_from(poller.fd, Int32(clamping: bytes))
   }
 
   private func take(_ bytes: Span<UInt8>) {
@@ -254,6 +266,7 @@ public final class Stream {
           IOError(error, operation: "connect to", with: remoteAddress))
       }
       if output.count > 0 { markDirty() }
+      if mayGreet != nil { wakeFrom(max(1, pipe.greetingShortage(greeting.span))) }
     }
     if pipe?.isReady ?? true { becomeOpen() }
     updateWatch()
@@ -292,6 +305,7 @@ public final class Stream {
     // What a pipe could not take before its greeting is over is given up: the peer cannot read it.
     if state == .greeting { plainOut.wipe() }
     state = .closing
+    wakeFrom(1)
     timer?.close()
     timer = loop.makeTimer { [unowned self] in finishClosing() }
     timer?.arm(at: loop.now + deadline)

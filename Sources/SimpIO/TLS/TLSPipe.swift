@@ -91,11 +91,13 @@ public final class TLSPipe: BytePipe {
   }
 
   /// One record, which holds the hello of every client that is in use (RFC 8446, section 5.1).
-  public func isGreetingWhole(_ wire: Span<UInt8>) -> Bool {
-    guard wire.count > 0, wire[0] == 0x16 else { return wire.count > 0 }
-    guard wire.count >= 5 else { return false }
+  public func greetingShortage(_ wire: Span<UInt8>) -> Int {
+    let header = 5
+    guard wire.count > 0 else { return header }
+    guard wire[0] == 0x16 else { return 0 }
+    guard wire.count >= header else { return header - wire.count }
     let length = Int(wire[3]) << 8 | Int(wire[4])
-    return wire.count >= 5 + length || length > Self.maximumClientHandshake
+    return length > Self.maximumClientHandshake ? 0 : max(0, header + length - wire.count)
   }
 
   public func receive(_ wire: Span<UInt8>, plain: inout [UInt8], reply: inout [UInt8]) throws(PipeError) {
