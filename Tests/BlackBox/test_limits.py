@@ -64,6 +64,23 @@ def connect(server):
     return socket.create_connection((HOST, server.port))
 
 
+@pytest.fixture
+def counted(names):
+    """What the server counts, from an administrator's session."""
+    admins = {}
+
+    def read(server, clients):
+        if server not in admins:
+            (name,) = names("root")
+            admin = admins[server] = clients.new(name)
+            admin.token = server.token(name, simp="admin")
+            admin.login(timeout=PATIENCE)
+        reply = admins[server].request(wire.COUNTERS, Ping(), PATIENCE)
+        return {each.name: each.value for each in reply.counters}
+
+    return read
+
+
 # -- Connections
 
 
@@ -110,9 +127,9 @@ def test_of_those_who_do_not_log_in_the_oldest_goes(limited, names):
         each.close()
 
 
-def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited):
+def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited, counted):
     """Nothing, half a hello byte by byte, a hello and no more, a login byte by byte: the same end."""
-    server, _ = limited("--login-time", "2s")
+    server, clients = limited("--login-time", "2s")
     hello = simptls.hello()
     silent, dripping, half = (connect(server) for _ in range(3))
     slow = simptls.wrap(connect(server), server.pin)
@@ -143,6 +160,7 @@ def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited):
         time.sleep(0.02)
     assert time.monotonic() - began > 1
     assert heard["silent"] == heard["dripping"] == b""
+    assert counted(server, clients)["simp_logins_timed_out_total"] == 4
 
 
 def test_more_handshakes_than_a_second_has_wait_their_turn(limited, names):
@@ -266,7 +284,7 @@ def test_bytes_count_too(limited, names):
     assert messages[2].state() == LATER and messages[2].code == ERROR_RATE_LIMITED
 
 
-def test_the_window_in_force_is_told_and_a_message_beyond_its_size_rejected(limited, names):
+def test_the_window_in_force_is_told_and_a_message_beyond_its_size_rejected(limited, names, counted):
     server, clients = limited("--window-messages", "77", "--window-bytes", "300000", "--message-bytes", "1000")
     alice_name, bob_name = names("alice", "bob")
     alice, bob = clients.login(alice_name), clients.login(bob_name)
@@ -274,9 +292,10 @@ def test_the_window_in_force_is_told_and_a_message_beyond_its_size_rejected(limi
     large, fine = alice.send(bob_name, "x" * 1000), alice.send(bob_name, "x" * 800)
     wait_all([alice, bob], lambda: fine.state() == DELIVERED and large.is_final, PATIENCE)
     assert large.state() == REJECTED and large.code == ERROR_TOO_LARGE
+    assert counted(server, clients)["simp_messages_too_large_total"] == 1
 
 
-def test_so_much_is_held_for_one_recipient_and_no_more(limited, names):
+def test_so_much_is_held_for_one_recipient_and_no_more(limited, names, counted):
     server, clients = limited("--pending-messages", "8")
     alice_name, bob_name = names("alice", "bob")
     alice, bob = clients.login(alice_name), clients.login(bob_name)
@@ -285,6 +304,7 @@ def test_so_much_is_held_for_one_recipient_and_no_more(limited, names):
     wait_all([alice, bob], lambda: all(each.states for each in sent), PATIENCE)
     assert [each.state() == LATER for each in sent] == [False] * 8 + [True] * 12
     assert {each.code for each in sent[8:]} == {ERROR_NO_ROOM}
+    assert counted(server, clients)["simp_messages_pending_full_total"] >= 1
     # With room again they all arrive.
     bob.confirms = alice.retransmits = True
     for message in list(bob.inbox):
@@ -357,3 +377,27 @@ def test_that_a_port_is_unreachable_ends_no_session_and_no_path(limited, names):
     assert alice.texts() == carol.texts() == [f"{number}" for number in range(5)]
     assert {carol.via[key] for key in carol.via} == {"udp"}
     assert all(is_alive(each) and each.ended is None for each in everyone)
+
+
+def test_datagrams_that_are_dropped_are_counted_by_reason(limited, names, counted):
+    server, clients = limited()
+    alice = clients.online(*names("alice"))
+    before = counted(server, clients)
+    cid, number = alice.session.connection_id, alice.number + 10
+    good = alice.sealing.seal(cid, number, wire.packet(wire.PING, Ping(token=1), sequence=1).encoded())
+    bad = bytearray(alice.sealing.seal(cid, number + 1, bytes(40)))
+    bad[-1] ^= 1
+    stranger = bytes([1, 0]) + bytes(6) + good[8:]
+    for datagram, times in ((good, 4), (bytes(bad), 5), (stranger, 6)):
+        for _ in range(times):
+            alice.send_raw(datagram)
+    expected = {"replayed": 3, "forged": 5, "strangers": 6}
+
+    def grown():
+        now = counted(server, clients)
+        names = {reason: f"simp_datagrams_{reason}_total" for reason in (*expected, "received", "sent")}
+        return {reason: now[name] - before[name] for reason, name in names.items()}
+
+    until(lambda: all(grown()[reason] >= count for reason, count in expected.items()), PATIENCE)
+    after = grown()
+    assert {reason: after[reason] for reason in expected} == expected and after["received"] > 0 and after["sent"] > 0

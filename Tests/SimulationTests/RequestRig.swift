@@ -16,8 +16,8 @@ final class RequestRig {
   var isStoreUp = true
   fileprivate var lastEpoch: UInt64 = 0
 
-  init() {
-    for index in 0..<2 { ports.append(RigPorts(rig: self, index: UInt8(index))) }
+  init(limits: ServerLimits = ServerLimits()) {
+    for index in 0..<2 { ports.append(RigPorts(rig: self, index: UInt8(index), limits: limits)) }
   }
 
   /// A session of `token`, logged in or refused.
@@ -92,11 +92,11 @@ final class RigPorts: SwitchboardPorts {
   unowned let rig: RequestRig
   private(set) var board: Switchboard!
 
-  init(rig: RequestRig, index: UInt8) {
+  init(rig: RequestRig, index: UInt8, limits: ServerLimits) {
     self.rig = rig
     board = Switchboard(
       reactor: index, reactors: 2, node: "rig", udpPort: 0, keyLimits: KeyLimits(), ports: self, log: .silent,
-      counters: ServerCounters(rig.registry))
+      counters: ServerCounters(rig.registry), limits: limits)
   }
 
   func refusesLogins() -> Refusal? { nil }

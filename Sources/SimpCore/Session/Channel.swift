@@ -22,6 +22,8 @@ public struct ChannelCounters: Hashable, Sendable {
   public var datagramsOutOfPhase: UInt64 = 0
   /// From unproven addresses, beyond what is tried of those.
   public var datagramsUntried: UInt64 = 0
+  /// Messages beyond the size that a server takes.
+  public var messagesTooLarge: UInt64 = 0
   /// Receipts that named what never left.
   public var receiptsFalse: UInt64 = 0
   /// Changes of our own key, and of the peer's.

@@ -342,6 +342,7 @@ public final class ServerSession {
       guard fields.order > 0, Text.isUserName(payload.extracting(fields.toUser)) else { throw error }
       verdict = .rejected(error.code)
     }
+    if verdict == .rejected(.tooLarge) { channel.counters.messagesTooLarge += 1 }
     answer(verdict, fields, payload, transport, now: now)
     return verdict == .held
   }

@@ -18,6 +18,8 @@ final class Reactor: @unchecked Sendable {
   private var listener: StreamListener?
   private var streams: [UInt64: Stream] = [:]
   private var dirty: [SessionEntry] = []
+  // BOUND: the sessions that were heard or flushed since the gauge's last tick, once each.
+  private var toCount: [SessionEntry] = []
   private var deadlines = DeadlineHeap()
   private var timer: LoopTimer!
   private var notes: [[Note]]
@@ -71,7 +73,10 @@ final class Reactor: @unchecked Sendable {
     }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
     greetingTimer = loop.makeTimer { [unowned self] in self.greetNext() }
-    gaugeTimer = loop.makeTimer { [unowned self] in self.gaugeTimer.arm(at: self.gauge.tick(now: self.loop.now)) }
+    gaugeTimer = loop.makeTimer { [unowned self] in
+      self.count()
+      self.gaugeTimer.arm(at: self.gauge.tick(now: self.loop.now))
+    }
     gaugeTimer.arm(at: gauge.tick(now: loop.now))
     loop.addTurnEnd { [unowned self] in self.endTurn() }
     socket.onReceive { [unowned self] datagram, address in self.receive(&datagram, from: address) }
@@ -181,6 +186,22 @@ final class Reactor: @unchecked Sendable {
       let entry = board.entry(connectionId: header.connectionId)
     else { return shared.counters.strangers.add() }
     if entry.session.receive(datagram: &datagram, from: address, now: loop.now) { needsFlush(entry) }
+    needsCount(entry)
+  }
+
+  private func needsCount(_ entry: SessionEntry) {
+    guard !entry.isToCount else { return }
+    entry.isToCount = true
+    toCount.append(entry)
+  }
+
+  /// What the sessions counted since the last time goes into the server's counters, seldom: not on the way of a datagram.
+  private func count() {
+    for entry in toCount {
+      entry.isToCount = false
+      board.count(entry)
+    }
+    toCount.removeAll(keepingCapacity: true)
   }
 
   // MARK: - Output
@@ -220,6 +241,7 @@ final class Reactor: @unchecked Sendable {
   private func flush(_ entry: SessionEntry) {
     let session = entry.session
     guard let stream = streams[session.id], let socket else { return }
+    needsCount(entry)
     let now = loop.now
     let room = max(0, Self.streamRoom - stream.pendingBytes)
     session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
@@ -330,7 +352,8 @@ extension Reactor: SwitchboardPorts {
   var leewaySeconds: UInt64 { shared.tokens.leewaySeconds }
 
   var counterValues: [SessionAnswer.Counter] {
-    shared.counters.registry.values.map { SessionAnswer.Counter(name: $0.key, value: $0.value) }
+    count()
+    return shared.counters.registry.values.map { SessionAnswer.Counter(name: $0.key, value: $0.value) }
       .sorted { $0.name < $1.name }
   }
 

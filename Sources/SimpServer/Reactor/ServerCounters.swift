@@ -23,13 +23,18 @@ struct ServerCounters: Sendable {
   let handshakes: Counter
   let handshakesResumed: Counter
   let handshakesFailed: Counter
+  /// Connections that had not logged in when their time was over, and sessions that were silent for too long.
+  let loginsTimedOut: Counter
+  let sessionsSilent: Counter
   /// Messages handed to a recipient's session.
   let relayed: Counter
   let delivered: Counter
   /// Messages answered LATER.
   let later: Counter
-  /// Of them those over the rate of their user, and those for which all recipients together hold too much.
+  /// Of them those over the rate of their user, those for which their recipient's session holds too much, and those for
+  /// which all recipients together do.
   let rateLimited: Counter
+  let pendingFull: Counter
   let heldFull: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
@@ -44,6 +49,13 @@ struct ServerCounters: Sendable {
   let datagramsSpurious: Counter
   /// Datagrams that belong to no session here.
   let strangers: Counter
+  /// What the channels of all sessions counted.
+  private let channels: [ChannelCount]
+
+  private struct ChannelCount: Sendable {
+    let total: Counter
+    let value: @Sendable (ChannelCounters) -> UInt64
+  }
 
   init(_ registry: CounterRegistry) {
     self.registry = registry
@@ -60,10 +72,13 @@ struct ServerCounters: Sendable {
     handshakes = registry.counter("simp_tls_handshakes_total")
     handshakesResumed = registry.counter("simp_tls_handshakes_resumed_total")
     handshakesFailed = registry.counter("simp_tls_handshakes_failed_total")
+    loginsTimedOut = registry.counter("simp_logins_timed_out_total")
+    sessionsSilent = registry.counter("simp_sessions_silent_total")
     relayed = registry.counter("simp_messages_relayed_total")
     delivered = registry.counter("simp_messages_delivered_total")
     later = registry.counter("simp_messages_later_total")
     rateLimited = registry.counter("simp_messages_rate_limited_total")
+    pendingFull = registry.counter("simp_messages_pending_full_total")
     heldFull = registry.counter("simp_messages_held_full_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
     messageBytesSent = registry.counter("simp_message_bytes_sent_total")
@@ -74,6 +89,31 @@ struct ServerCounters: Sendable {
     datagramsLost = registry.counter("simp_datagrams_lost_total")
     datagramsSpurious = registry.counter("simp_datagrams_spurious_total")
     strangers = registry.counter("simp_datagrams_strangers_total")
+    let values: [(String, @Sendable (ChannelCounters) -> UInt64)] = [
+      ("simp_datagrams_received_total", { $0.datagramsReceived }),
+      ("simp_datagrams_sent_total", { $0.datagramsSent }),
+      ("simp_datagrams_replayed_total", { $0.datagramsReplayed }),
+      ("simp_datagrams_forged_total", { $0.datagramsForged }),
+      ("simp_datagrams_untried_total", { $0.datagramsUntried }),
+      ("simp_datagrams_out_of_phase_total", { $0.datagramsOutOfPhase }),
+      ("simp_datagrams_malformed_total", { $0.datagramsMalformed }),
+      ("simp_receipts_false_total", { $0.receiptsFalse }),
+      ("simp_key_changes_total", { $0.keyChanges }),
+      ("simp_key_changes_of_clients_total", { $0.keyChangesOfPeer }),
+      ("simp_key_changes_too_soon_total", { $0.keyChangesTooSoon }),
+      ("simp_messages_too_large_total", { $0.messagesTooLarge }),
+    ]
+    channels = values.map { ChannelCount(total: registry.counter($0.0), value: $0.1) }
+  }
+
+  /// Adds what a session's channels counted.
+  ///
+  /// - Parameter earlier: what of it was added before.
+  func add(_ counters: ChannelCounters, since earlier: ChannelCounters) {
+    for channel in channels {
+      let news = channel.value(counters) - channel.value(earlier)
+      if news > 0 { channel.total.add(news) }
+    }
   }
 
   /// A session is over.

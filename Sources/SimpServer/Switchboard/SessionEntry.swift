@@ -20,6 +20,9 @@ final class SessionEntry {
   var since: UInt64 = 0
   /// Set by the reactor while the session waits for its flush.
   var isDirty = false
+  /// What the server's counters have of it, and whether the reactor will add to them.
+  var counted = ChannelCounters()
+  var isToCount = false
   /// The deadline the reactor's heap holds for it.
   var scheduled = Instant.never
 

@@ -101,6 +101,9 @@ extension Switchboard: ServerSessionOwner {
 
   func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant) {
     guard let entry = entries[session.id] else { return }
+    if refusal.code == .timedOut {
+      if session.user.isEmpty { counters.loginsTimedOut.add() } else { counters.sessionsSilent.add() }
+    }
     if session.user.isEmpty {
       // Strangers come and go: that is no event.
       log.debug("connection ended", ["session": session.id, "reason": refusal.text])

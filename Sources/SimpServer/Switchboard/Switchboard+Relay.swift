@@ -88,9 +88,11 @@ extension Switchboard {
       target.session.epoch == relay.location.epoch
     else { return .later(.notOnline, retryAfter: WireTimes.retryNoRoom) }
     let fillsGap = target.isBelowPending(from: relay.from, device: relay.device, order: relay.order)
-    guard target.session.hasRoom(bytes: relay.message.bytes.count, fillsGap: fillsGap),
-      target.isWithinWindow(from: relay.from, device: relay.device, order: relay.order)
-    else {
+    guard target.session.hasRoom(bytes: relay.message.bytes.count, fillsGap: fillsGap) else {
+      counters.pendingFull.add()
+      return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
+    }
+    guard target.isWithinWindow(from: relay.from, device: relay.device, order: relay.order) else {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
     }
     // BOUND: all messages held by this reactor. What fills a gap passes: without it others cannot leave, and its own

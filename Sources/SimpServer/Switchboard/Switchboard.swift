@@ -67,6 +67,13 @@ final class Switchboard {
   /// The session a datagram is for, by the clear connection id.
   func entry(connectionId: UInt64) -> SessionEntry? { connections[connectionId] }
 
+  /// Brings the server's counters up to what the session counted.
+  func count(_ entry: SessionEntry) {
+    let news = entry.session.counters
+    counters.add(news, since: entry.counted)
+    entry.counted = news
+  }
+
   func location(of user: String) -> Location? { directory[user] }
 
   /// Ends every session, for a server that stops.
@@ -103,6 +110,7 @@ final class Switchboard {
 
   func leave(_ entry: SessionEntry) {
     let session = entry.session
+    count(entry)
     entries[session.id] = nil
     heldBytes -= session.pendingBytes
     if let rate = entry.rate { rates.end(rate) }
