@@ -64,20 +64,40 @@ int simp_udp_steer(int fd, unsigned offset, unsigned sockets) {
   return done == 0 ? 0 : -errno;
 }
 
-int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value) {
+int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value, const uint32_t *v4,
+                   unsigned v4_count, const uint64_t *v6, unsigned v6_count) {
+  if (v4_count + v6_count > SIMP_REFUSED) return -EINVAL;
   // Offset 0 is the UDP header here, of 8 bytes. A load beyond the end ends the program with 0: dropped.
   enum { header = 8 };
-  struct sock_filter code[] = {
+  struct sock_filter code[16 + 6 * SIMP_REFUSED] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, header + shortest, 0, 5),
-      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, header + longest, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, header + shortest, 0, 4),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, header + longest, 3, 0),
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, header),
       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, 0),
+      // The source: in the header of IPv4 at 12, in that of IPv6 at 8.
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (unsigned)SKF_NET_OFF),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, (uint8_t)(2 * v4_count + 2)),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)SKF_NET_OFF + 12),
   };
-  struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+  unsigned short count = 11;
+  for (unsigned i = 0; i < v4_count; i++) {
+    code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v4[i], 0, 1);
+    code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+  }
+  code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF);
+  for (unsigned i = 0; i < v6_count; i++) {
+    code[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)SKF_NET_OFF + 8);
+    code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(v6[i] >> 32), 0, 3);
+    code[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)SKF_NET_OFF + 12);
+    code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)v6[i], 0, 1);
+    code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+  }
+  code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF);
+  struct sock_fprog program = {.len = count, .filter = code};
   int done = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
   return done == 0 ? 0 : -errno;
 }

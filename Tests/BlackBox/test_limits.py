@@ -401,3 +401,36 @@ def test_datagrams_that_are_dropped_are_counted_by_reason(limited, names, counte
     until(lambda: all(grown()[reason] >= count for reason, count in expected.items()), PATIENCE)
     after = grown()
     assert {reason: after[reason] for reason in expected} == expected and after["received"] > 0 and after["sent"] > 0
+
+
+def test_a_flood_from_where_nobody_is_logged_in_is_refused_until_somebody_is(limited, names, counted):
+    server, clients = limited()
+    flooder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    flooder.bind((HOST, 0))
+    stranger = bytes([1, 0]) + bytes(62)
+
+    def flood():
+        for _ in range(3000):
+            flooder.sendto(stranger, (HOST, server.udp_port))
+
+    def is_refused():
+        flood()
+        return "flood refused" in server.program.text
+
+    until(is_refused, PATIENCE)
+    # Without its datagrams she would not come online.
+    alice = clients.online(*names("alice"))
+    counts = counted(server, clients)
+    assert counts["simp_floods_refused_total"] == 1
+    # Under the address of somebody inside nothing is refused: it could be anybody's.
+    heard = counts["simp_datagrams_strangers_total"]
+
+    def is_heard():
+        flood()
+        return counted(server, clients)["simp_datagrams_strangers_total"] > heard + 20_000
+
+    until(is_heard, PATIENCE)
+    alice.send_datagram(wire.packet(wire.PING, Ping(token=31), sequence=31).encoded())
+    alice.wait(lambda: 31 in alice.pongs, PATIENCE)
+    assert counted(server, clients)["simp_floods_refused_total"] == 1
+    flooder.close()

@@ -117,6 +117,43 @@ import Testing
     #expect(counted == 3)
   }
 
+  /// What comes from a refused address is not seen, whatever the family of the socket; from all others it is, also when an
+  /// address is taken back.
+  @Test(arguments: [(PeerAddress.Family.v4, PeerAddress.Family.v4), (.v6, .v4), (.v6, .v6)])
+  func theKernelDropsWhatComesFromRefusedSources(socket: PeerAddress.Family, sender: PeerAddress.Family) throws {
+    var arrived: [UInt8] = []
+    try withLoop { loop in
+      let receiver = try DatagramSocket(loop: loop, bind: .any(socket, port: 0))
+      let to = PeerAddress.loopback(sender, port: receiver.localAddress.port)
+      let source = try DatagramSocket(loop: loop, bind: .loopback(sender, port: 0))
+      receiver.onReceive { bytes, _ in
+        arrived.append(bytes[0])
+        if bytes[0] == 9 { loop.stop() }
+      }
+      // The kernel looks at a datagram as it is sent: what is refused later changes nothing about it.
+      func send(_ number: UInt8) {
+        source.send([number, 0].span, to: to)
+        source.flush()
+      }
+      let others = (0..<29).map { UInt32(0x0A00_0000 + $0) }
+      let here: (v4: [UInt32], v6: [UInt64]) = sender == .v4 ? ([0x7F00_0001], []) : ([], [0])
+      send(1)
+      try receiver.refuse(v4: here.v4, v6: here.v6)
+      send(2)
+      try receiver.refuse(v4: others + here.v4, v6: [0x2001_0DB8_0000_0000].filter { _ in here.v6.isEmpty } + here.v6)
+      send(3)
+      // Half of an address, or of the other family, is none of it.
+      try receiver.refuse(v4: others + (sender == .v6 ? [0] : []), v6: sender == .v4 ? [0, 1] : [1, 1 << 32])
+      send(4)
+      try receiver.refuse(v4: here.v4, v6: here.v6)
+      send(5)
+      try receiver.refuse(v4: [], v6: [])
+      send(9)
+      #expect(throws: IOError.self) { try receiver.refuse(v4: Array(repeating: 1, count: 33), v6: []) }
+    }
+    #expect(arrived == [1, 4, 9])
+  }
+
   @Test func whatTheNetworkRefusesIsCountedAndTheRestGoes() throws {
     var received: [[UInt8]] = []
     var counters = DatagramSocket.Counters()

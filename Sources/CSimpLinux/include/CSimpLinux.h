@@ -60,8 +60,11 @@ int simp_udp_open(const simp_address *at, int reuse_port, int buffer_bytes, int 
 /// Steers the datagrams of this socket's SO_REUSEPORT group by payload byte `offset` modulo `sockets`.
 int simp_udp_steer(int fd, unsigned offset, unsigned sockets);
 /// Lets only datagrams of `shortest` to `longest` payload bytes in, whose first two bytes, masked, are `value`. The rest
-/// is dropped by the kernel before it takes room in the socket's buffer.
-int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value);
+/// is dropped by the kernel before it takes room in the socket's buffer, and so is all that comes from one of the `v4_count`
+/// IPv4 addresses or `v6_count` first halves of IPv6 addresses, SIMP_REFUSED at most together. Numbers as they are read.
+#define SIMP_REFUSED 32
+int simp_udp_admit(int fd, unsigned shortest, unsigned longest, unsigned mask, unsigned value, const uint32_t *v4,
+                   unsigned v4_count, const uint64_t *v6, unsigned v6_count);
 simp_receive_batch *simp_receive_batch_new(size_t slot_bytes);
 void simp_receive_batch_free(simp_receive_batch *batch);
 /// One recvmmsg. Returns how many entries of `*received` are filled; they are good until the next call.

@@ -22,6 +22,9 @@ public final class DatagramSocket {
   /// BOUND: batches in one turn (256 datagrams, empty ones too), so that timers and streams are heard in a flood.
   private static let batchesPerTurn = 4
 
+  /// Addresses that `refuse` takes.
+  public static let maximumRefused = Int(SIMP_REFUSED)
+
   /// Where it is bound, with the port that the kernel chose if 0 was asked for.
   public let localAddress: PeerAddress
   /// Bytes the kernel buffers in each direction; it may grant less than was asked.
@@ -43,6 +46,14 @@ public final class DatagramSocket {
   private var handler: ((inout MutableSpan<UInt8>, PeerAddress) -> Void)?
   private var isClosed = false
 
+  /// What the kernel lets in, as far as that was said.
+  private struct Admitted {
+    var sizes = 0...65_535
+    var mask: UInt16 = 0
+    var value: UInt16 = 0
+  }
+
+  private var admitted = Admitted()
   private var arrivals = Counters()
   private var queue = DatagramQueue()
   private var isBlocked = false
@@ -171,8 +182,22 @@ public final class DatagramSocket {
   ///
   /// - Throws: `IOError` when the kernel does not take the filter.
   public func admitOnly(sizes: ClosedRange<Int>, mask: UInt16, value: UInt16) throws(IOError) {
-    let status = simp_udp_admit(
-      poller.fd, UInt32(sizes.lowerBound), UInt32(sizes.upperBound), UInt32(mask), UInt32(value))
+    admitted = Admitted(sizes: sizes, mask: mask, value: value)
+    try refuse(v4: [], v6: [])
+  }
+
+  /// Has the kernel drop, beside what `admitOnly` said, all that comes from these addresses, and nothing from those named
+  /// earlier.
+  ///
+  /// - Parameters:
+  ///   - v4: IPv4 addresses.
+  ///   - v6: first halves of IPv6 addresses; `maximumRefused` at most with those.
+  /// - Throws: `IOError` when the kernel does not take the filter; then the one before stays.
+  public func refuse(v4: [UInt32], v6: [UInt64]) throws(IOError) {
+    // SAFETY: both lists are read during the call only.
+    let status = unsafe simp_udp_admit(
+      poller.fd, UInt32(admitted.sizes.lowerBound), UInt32(admitted.sizes.upperBound), UInt32(admitted.mask),
+      UInt32(admitted.value), v4, UInt32(v4.count), v6, UInt32(v6.count))
     guard status == 0 else {
       throw IOError(code: -status, operation: "filter the datagrams of", subject: "\(localAddress)")
     }

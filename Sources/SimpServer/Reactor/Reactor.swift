@@ -31,6 +31,7 @@ final class Reactor: @unchecked Sendable {
   private var greetingTimer: LoopTimer!
   private var gauge: LoadGauge
   private var gaugeTimer: LoopTimer!
+  private var floods = FloodSources()
   private var isStopping = false
   private var onStopped: (() -> Void)?
 
@@ -75,6 +76,7 @@ final class Reactor: @unchecked Sendable {
     greetingTimer = loop.makeTimer { [unowned self] in self.greetNext() }
     gaugeTimer = loop.makeTimer { [unowned self] in
       self.count()
+      if self.floods.tick(now: self.loop.now) { self.refuseFloods() }
       self.gaugeTimer.arm(at: self.gauge.tick(now: self.loop.now))
     }
     gaugeTimer.arm(at: gauge.tick(now: loop.now))
@@ -184,9 +186,41 @@ final class Reactor: @unchecked Sendable {
   private func receive(_ datagram: inout MutableSpan<UInt8>, from address: PeerAddress) {
     guard let header = DatagramHeader(reading: datagram.span),
       let entry = board.entry(connectionId: header.connectionId)
-    else { return shared.counters.strangers.add() }
-    if entry.session.receive(datagram: &datagram, from: address, now: loop.now) { needsFlush(entry) }
+    else {
+      shared.counters.strangers.add()
+      return cameInVain(from: address)
+    }
+    if entry.session.receive(datagram: &datagram, from: address, now: loop.now) {
+      needsFlush(entry)
+    } else {
+      cameInVain(from: address)
+    }
     needsCount(entry)
+  }
+
+  private func cameInVain(from address: PeerAddress) {
+    let source = PeerSource(address)
+    guard floods.cameInVain(from: source), !isInside(source), floods.refuse(source, now: loop.now) else { return }
+    shared.counters.floodsRefused.add()
+    shared.log.debug("flood refused", ["address": address.host])
+    refuseFloods()
+  }
+
+  /// Whether somebody from there is logged in, by what TCP or UDP shows.
+  private func isInside(_ source: PeerSource) -> Bool {
+    board.entries.values.contains { entry in
+      guard entry.session.isActive else { return false }
+      if let address = entry.session.provenAddress, PeerSource(address) == source { return true }
+      return streams[entry.session.id].map { PeerSource($0.remoteAddress) == source } ?? false
+    }
+  }
+
+  private func refuseFloods() {
+    let sources = floods.sources
+    // A kernel that does not take it costs what the flood costs.
+    try? socket?.refuse(
+      v4: sources.filter { $0.family == .v4 }.map { UInt32(truncatingIfNeeded: $0.bits) },
+      v6: sources.filter { $0.family == .v6 }.map(\.bits))
   }
 
   private func needsCount(_ entry: SessionEntry) {
@@ -249,6 +283,7 @@ final class Reactor: @unchecked Sendable {
     if entry.isWaiting, session.isActive {
       entry.isWaiting = false
       waiting.remove(session.id)
+      if floods.welcome(PeerSource(stream.remoteAddress)) { refuseFloods() }
     }
     // BOUND: what a client leaves unread.
     if stream.pendingBytes > shared.limits.unsentBytes, !session.isEnded {

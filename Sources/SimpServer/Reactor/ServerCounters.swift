@@ -49,6 +49,8 @@ struct ServerCounters: Sendable {
   let datagramsSpurious: Counter
   /// Datagrams that belong to no session here.
   let strangers: Counter
+  /// Sources whose datagrams the kernel was asked to drop.
+  let floodsRefused: Counter
   /// What the channels of all sessions counted.
   private let channels: [ChannelCount]
 
@@ -89,6 +91,7 @@ struct ServerCounters: Sendable {
     datagramsLost = registry.counter("simp_datagrams_lost_total")
     datagramsSpurious = registry.counter("simp_datagrams_spurious_total")
     strangers = registry.counter("simp_datagrams_strangers_total")
+    floodsRefused = registry.counter("simp_floods_refused_total")
     let values: [(String, @Sendable (ChannelCounters) -> UInt64)] = [
       ("simp_datagrams_received_total", { $0.datagramsReceived }),
       ("simp_datagrams_sent_total", { $0.datagramsSent }),
