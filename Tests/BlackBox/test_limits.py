@@ -135,7 +135,8 @@ def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited, 
     slow = simptls.wrap(connect(server), server.pin)
     half.sendall(hello)
     began = time.monotonic()
-    login = wire.packet(wire.LOGIN, Ping()).encoded() + bytes(4000)
+    # One that says it is longer than what comes of it.
+    login = (4000).to_bytes(4, "big") + wire.packet(wire.LOGIN, Ping()).encoded()[4:16] + bytes(4000)
     for raw in (silent, dripping, half, slow):
         raw.setblocking(False)
     open_ones, sent = {"silent": silent, "dripping": dripping, "half": half, "slow": slow}, 0
@@ -147,7 +148,7 @@ def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited, 
                 if name == "dripping":
                     raw.send(hello[sent:sent + 1])
                 if name == "slow":
-                    raw.send(login[8 + sent:9 + sent] if sent else login[:4])
+                    raw.send(login[3 + sent:4 + sent] if sent else login[:4])
                 data = raw.recv(4096)
                 heard[name] += data
                 if not data:
