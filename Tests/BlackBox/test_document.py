@@ -41,7 +41,8 @@ CONSTANTS = {
     "runs in a receipt": ("maximumReceiptRanges", "32"),
     "`answered` in a receipt": ("maximumAnsweredDatagrams", "64"),
     "outcomes in a receipt": ("maximumOutcomes", "512"),
-    "in flight": ("bytesInFlight", "131072 bytes"),
+    "congestion window at first": ("initialCongestionWindow", "12000 bytes"),
+    "congestion window at most": ("maximumCongestionWindow", "4194304 bytes"),
     "order window": ("orderWindow", "16384"),
     "user name": ("maximumUserNameBytes", "64 bytes"),
 }

@@ -99,7 +99,7 @@ struct KeyPhases {
   /// - Returns: whether the phase changed by it: then the key is to be changed too.
   /// - Throws: when the peer may not have changed yet. The datagram is to be dropped.
   mutating func opened(
-    _ number: UInt64, with key: OpeningKey, now: Instant, probeTimeout: Interval
+    _ number: UInt64, with key: OpeningKey, now: Instant, probeTimeout: @autoclosure () -> Interval
   ) throws(KeyPhaseError) -> Bool {
     switch key {
     case .former:
@@ -112,7 +112,7 @@ struct KeyPhases {
       highestOfFormer = before.upperBound
       present = number...number
       isReceipted = false
-      formerUntil = now + probeTimeout * 3
+      formerUntil = now + probeTimeout() * 3
       return true
     }
     return false

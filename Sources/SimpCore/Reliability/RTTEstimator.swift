@@ -31,6 +31,10 @@ public struct RTTEstimator: Sendable {
   /// How long a datagram may be passed by later ones before it counts as lost.
   public var lossDelay: Interval { max(max(smoothed, latest ?? smoothed) * 9 / 8, WireTimes.granularity) }
 
+  /// When all that was sent for longer than this is lost, the path is taken for congested throughout (RFC 9002, section
+  /// 7.6.1).
+  public var persistentCongestion: Interval { probeTimeout(receiptDelay: WireTimes.receiptDelay) * 3 }
+
   /// The probe timeout without backoff, for a peer that answers after `receiptDelay` at most.
   public func probeTimeout(receiptDelay: Interval) -> Interval {
     smoothed + max(variation * 4, WireTimes.granularity) + receiptDelay

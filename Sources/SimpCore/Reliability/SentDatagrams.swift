@@ -16,7 +16,7 @@ struct SentDatagram {
 }
 
 /// The datagrams of one direction that are not yet receipted: loss detection and probe timeout (RFC 9002, section 6
-/// and appendix A). The congestion controller belongs beside it and takes over `hasRoom`.
+/// and appendix A), and how many may fly.
 struct SentDatagrams {
   /// What a receipt, or time, said of datagrams.
   struct Verdict {
@@ -41,27 +41,47 @@ struct SentDatagrams {
   private(set) var spuriousCount: UInt64 = 0
   /// Of those that elicit a receipt.
   private(set) var losses = LossWindow()
+  private(set) var congestion = CongestionControl()
+  private var pacer = Pacer()
 
-  // BOUND: `maximumKept`; before that, bytesInFlight is bounded by hasRoom, and what is receipted or lost leaves from the
-  // front.
+  // BOUND: `maximumKept`; before that, bytesInFlight is bounded by the congestion window, and what is receipted or lost
+  // leaves from the front.
   private var ring: [SentDatagram] = []
   private var front = 0
   private var largestReceipted: UInt64?
   private var elicitingInFlight = 0
+  private var wantedInFlight = 0
+  private var firstSample: Instant?
   private var lastEliciting: (sent: Instant, wanted: Bool)?
   private var lossDeadline: Instant?
   private var skips = SkippedNumbers()
 
   /// Datagrams kept for their receipts. A peer that makes us answer and receipts nothing gets no further: the oldest are
-  /// given up, and what was in them goes by TCP after a while. All that may fly at once fits ten times.
+  /// given up, and what was in them goes by TCP after a while. A full congestion window of full datagrams fits four times.
   static let maximumKept = 16384
 
   /// Datagrams whose receipts would still be understood.
   var kept: Int { ring.count - front }
-  /// Another datagram with messages may leave. Probes and receipts always may.
-  var hasRoom: Bool { bytesInFlight < WireLimits.bytesInFlight }
-  var isHalfFull: Bool { bytesInFlight > WireLimits.bytesInFlight / 2 }
+  /// Bytes of a datagram with messages that the congestion window still takes. Probes and receipts always may leave.
+  var room: Int { max(0, congestion.window - bytesInFlight) }
   var hasElicitingInFlight: Bool { elicitingInFlight > 0 }
+  /// One that wants its receipt now flies: word of all before it is on its way.
+  var hasWantedInFlight: Bool { wantedInFlight > 0 }
+
+  /// Half of the congestion window would be used with another datagram of `bytes`.
+  func isHalfFull(with bytes: Int) -> Bool { bytesInFlight + bytes > congestion.window / 2 }
+
+  /// Whether pacing lets a datagram with messages leave now; else `pacedUntil` says when.
+  mutating func isPaced(now: Instant) -> Bool { !pacer.mayLeave(now: now, window: congestion.window, rtt: rtt) }
+
+  /// When what pacing holds back may leave.
+  var pacedUntil: Instant? { pacer.next }
+
+  /// Something waits that the window or pacing holds back: the window is in full use.
+  mutating func noteLimited() { congestion.limited(at: nextNumber) }
+
+  /// Nothing waits.
+  mutating func noteIdle() { pacer.stop() }
 
   mutating func takeNumber() -> UInt64 {
     defer { nextNumber += 1 }
@@ -88,6 +108,8 @@ struct SentDatagrams {
     if datagram.eliciting {
       bytesInFlight += datagram.bytes
       elicitingInFlight += 1
+      if datagram.wanted { wantedInFlight += 1 }
+      pacer.left(bytes: datagram.bytes)
       lastEliciting = (datagram.sent, datagram.wanted)
     }
     trim(now: datagram.sent)
@@ -122,6 +144,7 @@ struct SentDatagrams {
           losses.forgive(datagram.place)
         } else if datagram.eliciting {
           _ = losses.settle(isLost: false)
+          congestion.receipted(datagram.number, bytes: datagram.bytes, sent: datagram.sent)
         }
         if datagram.number == largest, datagram.eliciting { sample = now - datagram.sent }
         settle(index, as: .receipted)
@@ -134,7 +157,10 @@ struct SentDatagrams {
       }
     }
     largestReceipted = max(largestReceipted ?? 0, largest)
-    if let sample, byUDP { rtt.update(sample: sample, receiptDelay: min(receipt.delay, WireTimes.receiptDelay)) }
+    if let sample, byUDP {
+      rtt.update(sample: sample, receiptDelay: min(receipt.delay, WireTimes.receiptDelay))
+      if firstSample == nil { firstSample = now }
+    }
     if verdict.progress { probeTimeouts = 0 }
     detectLoss(now: now, into: &verdict)
     trim(now: now)
@@ -175,6 +201,9 @@ struct SentDatagrams {
     probeTimeouts = 0
     lossDeadline = nil
     lastEliciting = nil
+    pacer.stop()
+    // Seven probe timeouts without a word are more than persistent congestion.
+    congestion.collapse()
   }
 
   private func indices(of range: ClosedRange<UInt64>) -> Range<Int> {
@@ -190,6 +219,7 @@ struct SentDatagrams {
     if ring[index].state == .flying, ring[index].eliciting {
       bytesInFlight -= ring[index].bytes
       elicitingInFlight -= 1
+      if ring[index].wanted { wantedInFlight -= 1 }
     }
     ring[index].state = state
   }
@@ -198,20 +228,26 @@ struct SentDatagrams {
     lossDeadline = nil
     guard let largestReceipted else { return }
     let delay = rtt.lossDelay
+    var span = LossSpan()
     var index = front
     while index < ring.count, ring[index].number < largestReceipted {
       defer { index += 1 }
+      if ring[index].state == .receipted { span.interrupt() }
       guard ring[index].state == .flying else { continue }
       if largestReceipted - ring[index].number >= 3 || ring[index].sent + delay <= now {
         settle(index, as: .lost)
         guard ring[index].eliciting else { continue }
         lostCount += 1
         ring[index].place = losses.settle(isLost: true)
+        span.add(ring[index].sent, since: firstSample)
         for key in ring[index].messages { verdict.lost.append((key, ring[index].number)) }
       } else if ring[index].eliciting {
         lossDeadline = min(lossDeadline ?? .never, ring[index].sent + delay)
       }
     }
+    guard let last = span.last else { return }
+    congestion.lost(sent: last, now: now)
+    if span.longest > rtt.persistentCongestion { congestion.collapse() }
   }
 
   /// Forgets what is settled at the front; what was lost stays for a while, so that a late receipt still counts.
@@ -235,5 +271,25 @@ struct SentDatagrams {
       ring.removeSubrange(0..<front)
       front = 0
     }
+  }
+}
+
+/// Over which time all that was sent is lost, among what is declared lost together (RFC 9002, section 7.6.2).
+private struct LossSpan {
+  private(set) var longest = Interval.zero
+  /// When the last lost one left.
+  private(set) var last: Instant?
+  private var start: Instant?
+
+  /// What left next arrived.
+  mutating func interrupt() { start = nil }
+
+  /// - Parameter since: the first sample of the round trip; what left before it says nothing.
+  mutating func add(_ sent: Instant, since: Instant?) {
+    last = max(last ?? sent, sent)
+    guard let since, sent > since else { return }
+    let begin = start ?? sent
+    start = begin
+    longest = max(longest, sent - begin)
   }
 }

@@ -57,9 +57,10 @@ extension Channel {
 
   /// Notes the key phase of an authentic datagram that came for the first time.
   private func follow(_ number: UInt64, openedWith key: OpeningKey, now: Instant) -> Bool {
-    let probeTimeout = sent.rtt.probeTimeout(receiptDelay: WireTimes.receiptDelay)
     do throws(KeyPhaseError) {
-      if try phases.opened(number, with: key, now: now, probeTimeout: probeTimeout) {
+      if try phases.opened(
+        number, with: key, now: now, probeTimeout: sent.rtt.probeTimeout(receiptDelay: WireTimes.receiptDelay))
+      {
         protection?.changeOpeningKey()
         counters.keyChangesOfPeer += 1
       }

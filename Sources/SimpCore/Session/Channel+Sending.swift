@@ -55,16 +55,22 @@ extension Channel {
     now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
     guard let peer else { return }
-    while sent.hasRoom, !phases.isUsedUp, let first = window.nextForUDP(room: WireLimits.maximumDatagramPlaintextBytes)
-    {
+    while !phases.isUsedUp, let first = nextMessage(now: now) {
       var datagram = SentDatagram(eliciting: true, sent: now)
       startDatagram(now: now)
       datagram.number = sent.nextNumber
-      if received.hasNews { appendReceipt(now: now) }
+      if received.hasNews {
+        appendReceipt(now: now)
+        if window.nextForUDP(room: room) == nil {
+          // Too little is left beside the receipt: it goes alone.
+          finishDatagram(SentDatagram(eliciting: false, sent: now), to: peer, send: send)
+          continue
+        }
+      }
       let firstPacket = scratch.count
       var isRetransmission = false
       var hasFirst = false
-      var next = window.nextForUDP(room: room) ?? first
+      var next = first
       repeat {
         if let (message, isFirst) = window.sendByUDP(next, datagram: datagram.number, now: now) {
           message.append(to: &scratch, floor: floor(next))
@@ -83,6 +89,29 @@ extension Channel {
     }
   }
 
+  /// The first message of the next datagram; nil when none waits, or congestion window or pacing hold it back.
+  private func nextMessage(now: Instant) -> MessageKey? {
+    let overhead = WireLimits.maximumDatagramBytes - WireLimits.maximumDatagramPlaintextBytes
+    datagramLimit = min(WireLimits.maximumDatagramBytes, sent.room)
+    guard window.hasUDPWork else {
+      sent.noteIdle()
+      return nil
+    }
+    guard !sent.isPaced(now: now) else {
+      sent.noteLimited()
+      return nil
+    }
+    // A large window is used by full datagrams, or each receipt would call forth many small ones.
+    let isSmall = sent.room < WireLimits.maximumDatagramBytes
+    if isSmall, sent.congestion.window >= Self.windowOfFullDatagrams {
+      sent.noteLimited()
+      return nil
+    }
+    if let next = window.nextForUDP(room: datagramLimit - overhead) { return next }
+    if window.hasUDPWork, datagramLimit < WireLimits.maximumDatagramBytes { sent.noteLimited() }
+    return nil
+  }
+
   private func wantsReceipt(isRetransmission: Bool, hasFirst: Bool, now: Instant) -> Bool {
     var wanted = isRetransmission
     if hasFirst, lastFirstTransmission + WireTimes.idleBeforeReceiptWanted <= now { wanted = true }
@@ -90,7 +119,10 @@ extension Channel {
       wanted = true
       isAwaited = false
     }
-    if window.count > windowMessages / 2 || sent.isHalfFull, lastWanted + sent.rtt.smoothed / 2 <= now {
+    // Whoever waits for room asks twice in a round trip, and whenever no other answer is on its way.
+    if window.count > windowMessages / 2 || sent.isHalfFull(with: scratch.count),
+      lastWanted + sent.rtt.smoothed / 2 <= now || !sent.hasWantedInFlight
+    {
       wanted = true
     }
     if wanted { lastWanted = now }
@@ -102,6 +134,7 @@ extension Channel {
   ) {
     guard let peer, !phases.isUsedUp else { return }
     var datagram = SentDatagram(eliciting: true, sent: now)
+    datagramLimit = WireLimits.maximumDatagramBytes
     startDatagram(now: now)
     datagram.number = sent.nextNumber
     datagram.wanted = true
@@ -110,6 +143,14 @@ extension Channel {
     for key in sent.oldestMessages(limit: 64) {
       guard let entry = window.entries[key], entry.state == .flying, entry.message.bytes.count <= room else { continue }
       guard let (message, _) = window.sendByUDP(key, datagram: datagram.number, now: now) else { continue }
+      message.append(to: &scratch, floor: floor(key))
+      datagram.messages.append(key)
+      counters.messagesByUDP += 1
+    }
+    // What waits for room in the window goes as well: a probe leaves in any case.
+    while let key = window.nextForUDP(room: room),
+      let (message, _) = window.sendByUDP(key, datagram: datagram.number, now: now)
+    {
       message.append(to: &scratch, floor: floor(key))
       datagram.messages.append(key)
       counters.messagesByUDP += 1
@@ -154,7 +195,9 @@ extension Channel {
 
   // MARK: - Building one datagram
 
-  private var room: Int { WireLimits.maximumDatagramBytes - WireLimits.datagramTagBytes - scratch.count }
+  private var room: Int { datagramLimit - WireLimits.datagramTagBytes - scratch.count }
+
+  private static let windowOfFullDatagrams = 8 * WireLimits.maximumDatagramBytes
 
   private func startDatagram(now: Instant) {
     scratch.removeAll(keepingCapacity: true)

@@ -87,6 +87,8 @@ public final class Channel {
   var lastWanted = Instant(nanoseconds: 0)
   var escalationCheck: Instant?
   var scratch: [UInt8] = []
+  /// Bytes that the datagram under way may have in all.
+  var datagramLimit = WireLimits.maximumDatagramBytes
 
   init() { scratch.reserveCapacity(WireLimits.maximumDatagramBytes) }
 
@@ -167,7 +169,7 @@ public final class Channel {
   func deadline(now: Instant) -> Instant {
     var next = min(outcomes.deadline ?? .never, escalationCheck ?? .never)
     if path != .off { next = min(next, received.deadline ?? .never) }
-    if path == .up { next = min(next, sent.deadline ?? .never) }
+    if path == .up { next = min(next, sent.deadline ?? .never, sent.pacedUntil ?? .never) }
     if path == .probing, window.hasUDPWork { next = min(next, holdUntil) }
     if isUDPEndNews { next = now }
     next = min(next, phases.formerUntil ?? .never)
@@ -197,7 +199,8 @@ public final class Channel {
       counters.messagesEscalated += UInt64(window.divertToTCP())
       return true
     }
-    sendProbe(now: now, floor: floor, send: send)
+    // From the second on two, so that one loss does not take the path down (RFC 9002, section 6.2.4).
+    for _ in 0..<min(sent.probeTimeouts, 2) { sendProbe(now: now, floor: floor, send: send) }
     return false
   }
 

@@ -47,7 +47,7 @@ extension Channel {
     statistics.smoothedRTT = sent.rtt.smoothed
     statistics.rttVariation = sent.rtt.variation
     statistics.minimumRTT = sent.rtt.minimum
-    statistics.congestionWindow = WireLimits.bytesInFlight
+    statistics.congestionWindow = sent.congestion.window
     statistics.bytesInFlight = sent.bytesInFlight
     statistics.sendingLoss = sent.losses.share
     let (missing, count) = replay.missing(of: LossWindow.width)

@@ -293,7 +293,7 @@ final class SimulatedClient {
     let channel = session.channel
     if let excess = channel.excess { world.fail("\(name) \(excess)") }
     if channel.window.count > WireLimits.windowMessages { world.fail("\(name): window over its limit") }
-    if channel.sent.bytesInFlight > Channel.mostBytesInFlight {
+    if channel.sent.bytesInFlight > channel.mostBytesInFlight {
       world.fail("\(name) has \(channel.sent.bytesInFlight) bytes in flight")
     }
     if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("\(name) keeps too many ranges") }
@@ -332,10 +332,9 @@ final class SimulatedClient {
 }
 
 extension Channel {
-  /// The datagram that reaches the limit goes over it, and probes do not ask; the last probe timeout sends none, for
-  /// the path is down.
-  static let mostBytesInFlight =
-    WireLimits.bytesInFlight + (1 + WireTimes.downProbeTimeouts - 1) * WireLimits.maximumDatagramBytes
+  /// The largest congestion window so far, for what flies stays when it shrinks; and probes, which do not ask: one at the
+  /// first timeout, two at the second, none at the third, for the path is down, and one when the peer moved.
+  var mostBytesInFlight: Int { sent.congestion.largest + 4 * WireLimits.maximumDatagramBytes }
 
   /// What of its queues and tables is over its limit.
   var excess: String? {

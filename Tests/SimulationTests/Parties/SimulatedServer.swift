@@ -171,7 +171,7 @@ final class SimulatedServer {
         world.fail("\(place.connection.down.bytesUnderWay) bytes wait for \(session.user) on TCP")
       }
       if session.pendingMessages > 2 * session.roomMessages + 64 { world.fail("server window over its limit") }
-      if channel.sent.bytesInFlight > Channel.mostBytesInFlight {
+      if channel.sent.bytesInFlight > channel.mostBytesInFlight {
         world.fail("server has \(channel.sent.bytesInFlight) bytes in flight")
       }
       if channel.received.ranges.count > WireLimits.maximumReceiptRanges { world.fail("server keeps too many ranges") }
