@@ -63,7 +63,7 @@ final class ChannelRig {
       protection = NumberedProtection(isServer: isServer)
       channel.phases.limits = limits
       channel.startProbing(protection, connectionId: 7, seed: 5, now: ChannelRig.start)
-      channel.pathProven(ChannelRig.address)
+      channel.pathProven(ChannelRig.address, now: ChannelRig.start)
     }
   }
 

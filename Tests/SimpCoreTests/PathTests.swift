@@ -8,7 +8,10 @@ import Testing
 
   private func answers(_ paths: inout UnprovenPaths, proven: PeerAddress? = nil) -> [UnprovenPaths.Answer] {
     var found: [UnprovenPaths.Answer] = []
-    while let answer = paths.poll(proven: proven, random: { 0x77 }) { found.append(answer) }
+    while let answer = paths.poll(proven: proven, random: { 0x77 }) {
+      if answer.isPadded { paths.noteSent(1200, to: answer.address) }
+      found.append(answer)
+    }
     return found
   }
 
@@ -138,7 +141,26 @@ import Testing
       Issue.record("no keep-alive")
       return
     }
-    #expect(prover.deadline(path: .up, isBusy: false) == start + .seconds(26) + WireTimes.udpKeepAlive)
+    let next = prover.deadline(path: .up, isBusy: false)
+    #expect(next <= start + .seconds(26) + WireTimes.udpKeepAlive && next > start + .milliseconds(26_000 + 22_500))
+    // Any datagram serves as one.
+    let later = prover.deadline(path: .up, isBusy: false, lastSent: start + .seconds(40))
+    #expect(later - next == .seconds(14))
+  }
+
+  @Test func keepAlivesComeATenthEarlierAtMost() {
+    var waits: Set<Int64> = []
+    for seed: UInt64 in 1...200 {
+      var prover = PathProver()
+      prover.start(seed: seed, now: start)
+      prover.confirmed(now: start)
+      let first = prover.deadline(path: .up, isBusy: false)
+      _ = prover.poll(now: first, path: .up, isBusy: false)
+      let wait = (prover.deadline(path: .up, isBusy: false) - first).nanoseconds / 1_000_000
+      #expect((22_500...25_000).contains(wait))
+      waits.insert(wait / 250)
+    }
+    #expect(waits.count >= 9, "\(waits)")
   }
 
   @Test func aRequestIsAnsweredAtOnce() {

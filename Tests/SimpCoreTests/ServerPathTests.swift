@@ -7,70 +7,12 @@ import Testing
   private static let here = PeerAddress.v4(192, 0, 2, 1, port: 1000)
   private static let elsewhere = PeerAddress.v4(192, 0, 2, 2, port: 1000)
 
-  /// A client by hand, logged in.
-  private final class Client {
-    let rig = SessionRig()
-    private let sealing = NumberedProtection(isServer: false)
-    private var number: UInt64 = 0
-    private(set) var now = SessionRig.start
-
-    init() {
-      rig.protection = NumberedProtection(isServer: true)
-      _ = rig.packets(for: SessionRig.login)
-    }
-
-    func pass(_ time: Interval) { now = now + time }
-
-    func datagram(_ packets: [UInt8]) -> [UInt8] {
-      var bytes: [UInt8] = []
-      DatagramHeader(connectionId: 7, packetNumber: number).append(to: &bytes)
-      bytes += packets
-      sealing.seal(&bytes, packetNumber: number)
-      number += 1
-      return bytes
-    }
-
-    @discardableResult
-    func send(_ datagram: [UInt8], from address: PeerAddress) -> Bool {
-      var copy = datagram
-      var span = copy.mutableSpan
-      return rig.session.receive(datagram: &span, from: address, now: now)
-    }
-
-    /// What leaves, by address.
-    func flush() -> [(bytes: [UInt8], to: PeerAddress)] {
-      var out: [([UInt8], PeerAddress)] = []
-      rig.session.flush(now: now, streamRoom: 1 << 20) { datagram, address in
-        out.append(((0..<datagram.count).map { datagram[$0] }, address))
-      }
-      return out
-    }
-
-    static func token(_ command: Command, _ token: UInt64, padding: Int = 0) -> [UInt8] {
-      var bytes: [UInt8] = []
-      PacketWriter.append(command, to: &bytes) { payload in
-        payload.appendField(1, fixed64: token)
-        if padding > 0 { payload.appendField(2, bytes: [UInt8](repeating: 0, count: padding)) }
-      }
-      return bytes
-    }
-
-    func prove(_ address: PeerAddress) {
-      send(datagram(Self.token(.pathChallenge, 9, padding: 1140)), from: address)
-      _ = flush()
-      // The rig draws 4, and tokens are odd.
-      send(datagram(Self.token(.pathResponse, 5)), from: address)
-      _ = flush()
-      #expect(rig.session.path == .up && rig.session.provenAddress == address)
-    }
-  }
-
   /// Bad tags under the client's own address are all tried: nobody can use the limit to shut it out.
   @Test func onlyUnprovenAddressesAreLimited() throws {
-    let client = Client()
+    let client = HandClient()
     let protection = try #require(client.rig.protection)
     client.prove(Self.here)
-    var bad = client.datagram(Client.token(.ping, 1))
+    var bad = client.datagram(HandClient.token(.ping, 1))
     bad[bad.count - 1] ^= 1
     var before = protection.tried
     for _ in 0..<5000 { client.send(bad, from: Self.elsewhere) }
@@ -78,16 +20,16 @@ import Testing
     before = protection.tried
     for _ in 0..<5000 { client.send(bad, from: Self.here) }
     #expect(protection.tried - before == 5000)
-    client.send(client.datagram(Client.token(.ping, 77)), from: Self.here)
+    client.send(client.datagram(HandClient.token(.ping, 77)), from: Self.here)
     #expect(client.flush().map(\.to) == [Self.here])
   }
 
   /// What is dropped leaves nothing to do, so that a flood of it does not have a session flushed again and again.
   @Test func whatIsDroppedLeavesNothingToDo() {
-    let client = Client()
+    let client = HandClient()
     client.prove(Self.here)
-    let good = client.datagram(Client.token(.ping, 1))
-    var bad = client.datagram(Client.token(.ping, 2))
+    let good = client.datagram(HandClient.token(.ping, 1))
+    var bad = client.datagram(HandClient.token(.ping, 2))
     bad[bad.count - 1] ^= 1
     #expect(client.send(good, from: Self.here))
     #expect(!client.send(good, from: Self.here) && !client.send(good, from: Self.elsewhere))
@@ -96,12 +38,12 @@ import Testing
     client.rig.session.channel.phases.limits.forgedDatagrams = 3
     #expect(client.send(bad, from: Self.here))
     client.rig.session.end(Refusal(.shuttingDown, "gone"), now: client.now)
-    #expect(!client.send(client.datagram(Client.token(.ping, 3)), from: Self.here))
+    #expect(!client.send(client.datagram(HandClient.token(.ping, 3)), from: Self.here))
   }
 
   /// Challenges by the thousand and no receipt of anything: one answer a turn, and nothing piles up.
   @Test func challengesPileUpNothing() {
-    let client = Client()
+    let client = HandClient()
     client.prove(Self.here)
     client.rig.session.deliver(
       MessageKey(conversation: 0, order: 1),
@@ -109,7 +51,7 @@ import Testing
     _ = client.flush()
     for turn: UInt64 in 0..<200 {
       for number: UInt64 in 0..<100 {
-        client.send(client.datagram(Client.token(.pathChallenge, turn * 100 + number + 1)), from: Self.here)
+        client.send(client.datagram(HandClient.token(.pathChallenge, turn * 100 + number + 1)), from: Self.here)
       }
       #expect(client.flush().count <= 2)
     }
@@ -119,7 +61,7 @@ import Testing
 
   /// Whatever an address that is not proven sends, it gets at most three times as much: probes and messages wait.
   @Test func anUnprovenAddressGetsNoMoreThanThreeTimes() {
-    let client = Client()
+    let client = HandClient()
     client.rig.session.deliver(
       MessageKey(conversation: 0, order: 1),
       EncodedMessage(MessageContent(text: "m"), messageId: 1 << 40 | 1, order: 1, toUser: "alice"))
@@ -127,7 +69,7 @@ import Testing
     var received = 0
     for turn: UInt64 in 0..<600 {
       let packets =
-        turn % 3 == 0 ? Client.token(.pathChallenge, turn + 1) : SessionRig.packet(.ping, sequence: 0, [])
+        turn % 3 == 0 ? HandClient.token(.pathChallenge, turn + 1) : SessionRig.packet(.ping, sequence: 0, [])
       let datagram = client.datagram(packets)
       sent += datagram.count
       client.send(datagram, from: Self.elsewhere)

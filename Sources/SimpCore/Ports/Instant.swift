@@ -20,6 +20,10 @@ public struct Instant: Hashable, Comparable, Sendable {
     return Instant(nanoseconds: moved.partialValue)
   }
 
+  public static func - (instant: Instant, interval: Interval) -> Instant {
+    instant + Interval(nanoseconds: -interval.nanoseconds)
+  }
+
   /// The time from `earlier` to `later`, negative when they are the other way round.
   public static func - (later: Instant, earlier: Instant) -> Interval {
     Interval(nanoseconds: Int64(truncatingIfNeeded: later.nanoseconds &- earlier.nanoseconds))

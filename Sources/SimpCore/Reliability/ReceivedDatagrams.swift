@@ -23,6 +23,9 @@ struct ReceivedDatagrams {
   /// Something arrived since the last receipt: it rides along with whatever leaves.
   var hasNews: Bool { unreceipted > 0 }
 
+  /// Bytes that the packet of the next receipt takes at most.
+  var receiptBytesAtMost: Int { WireLimits.headerBytes + 40 + 20 * ranges.count + 10 * answered.count }
+
   /// Notes an authentic datagram that came for the first time.
   ///
   /// - Parameters:

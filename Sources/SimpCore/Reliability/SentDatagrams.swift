@@ -194,6 +194,14 @@ struct SentDatagrams {
     return keys
   }
 
+  /// Datagrams go to another machine from now on: nothing is known of the way there (RFC 9000, section 9.4).
+  mutating func pathChanged() {
+    rtt = RTTEstimator()
+    congestion = CongestionControl()
+    pacer = Pacer()
+    firstSample = nil
+  }
+
   /// The path is down: what flies is nobody's concern any more, and the count of probes starts again. A receipt that
   /// still comes is taken.
   mutating func abandonFlight() {

@@ -45,6 +45,7 @@ extension Channel {
     guard follow(header.packetNumber, openedWith: key, now: now) else { return nil }
     counters.datagramsReceived += 1
     judgeReceiving()
+    lastArrival = now
     let isNewest = header.packetNumber > highestReceived ?? 0 || highestReceived == nil
     if isNewest { highestReceived = header.packetNumber }
     let plain = datagram.span.extracting(

@@ -27,16 +27,17 @@ extension Channel {
 
   private func flushReceipts(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
     let datagramsDue = received.deadline.map { $0 <= now } ?? false
-    if datagramsDue, path == .up, !phases.isUsedUp, let peer {
+    let mayLeave = path == .up && mayCarryReceipt
+    if datagramsDue, mayLeave, !phases.isUsedUp, let peer {
       startDatagram(now: now)
       appendReceipt(now: now)
       finishDatagram(SentDatagram(eliciting: false, sent: now), to: peer, send: send)
     }
     let outcomesDue = outcomes.deadline.map { $0 <= now } ?? false
-    guard outcomesDue || (datagramsDue && path != .up) else { return }
+    guard outcomesDue || (datagramsDue && !mayLeave) else { return }
     repeat {
       var receipt = Receipt(outcomes: outcomes.take(now: now))
-      if path != .up, received.hasNews {
+      if !mayLeave, received.hasNews {
         receipt.datagrams = received.takeReceipt(now: now)
         phases.receiptLeft()
       }
@@ -59,7 +60,7 @@ extension Channel {
       var datagram = SentDatagram(eliciting: true, sent: now)
       startDatagram(now: now)
       datagram.number = sent.nextNumber
-      if received.hasNews {
+      if received.hasNews, mayCarryReceipt {
         appendReceipt(now: now)
         if window.nextForUDP(room: room) == nil {
           // Too little is left beside the receipt: it goes alone.
@@ -92,7 +93,7 @@ extension Channel {
   /// The first message of the next datagram; nil when none waits, or congestion window or pacing hold it back.
   private func nextMessage(now: Instant) -> MessageKey? {
     let overhead = WireLimits.maximumDatagramBytes - WireLimits.maximumDatagramPlaintextBytes
-    datagramLimit = min(WireLimits.maximumDatagramBytes, sent.room)
+    datagramLimit = min(WireLimits.maximumDatagramBytes, sent.room, allowance ?? .max)
     guard window.hasUDPWork else {
       sent.noteIdle()
       return nil
@@ -108,7 +109,7 @@ extension Channel {
       return nil
     }
     if let next = window.nextForUDP(room: datagramLimit - overhead) { return next }
-    if window.hasUDPWork, datagramLimit < WireLimits.maximumDatagramBytes { sent.noteLimited() }
+    if window.hasUDPWork, sent.room < WireLimits.maximumDatagramBytes { sent.noteLimited() }
     return nil
   }
 
@@ -134,11 +135,12 @@ extension Channel {
   ) {
     guard let peer, !phases.isUsedUp else { return }
     var datagram = SentDatagram(eliciting: true, sent: now)
-    datagramLimit = WireLimits.maximumDatagramBytes
+    datagramLimit = min(WireLimits.maximumDatagramBytes, allowance ?? .max)
+    guard datagramLimit >= Self.leastProbeBytes else { return }
     startDatagram(now: now)
     datagram.number = sent.nextNumber
     datagram.wanted = true
-    if received.hasNews { appendReceipt(now: now) }
+    if received.hasNews, allowance == nil { appendReceipt(now: now) }
     let firstPacket = scratch.count
     for key in sent.oldestMessages(limit: 64) {
       guard let entry = window.entries[key], entry.state == .flying, entry.message.bytes.count <= room else { continue }
@@ -188,7 +190,7 @@ extension Channel {
   func sendPong(_ token: UInt64, to address: PeerAddress, now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
     guard protection != nil, !phases.isUsedUp else { return }
     startDatagram(now: now)
-    if received.hasNews { appendReceipt(now: now) }
+    if received.hasNews, allowance == nil { appendReceipt(now: now) }
     PacketWriter.append(.ping, flags: .response, to: &scratch) { $0.appendField(1, fixed64: token) }
     finishDatagram(SentDatagram(eliciting: false, sent: now), to: address, send: send)
   }
@@ -198,6 +200,15 @@ extension Channel {
   private var room: Int { datagramLimit - WireLimits.datagramTagBytes - scratch.count }
 
   private static let windowOfFullDatagrams = 8 * WireLimits.maximumDatagramBytes
+  private static let leastProbeBytes =
+    WireLimits.datagramHeaderBytes + WireLimits.headerBytes + WireLimits.datagramTagBytes
+
+  /// To an address that is not proven a receipt goes only if what it may get surely suffices.
+  private var mayCarryReceipt: Bool {
+    guard let allowance else { return true }
+    let overhead = WireLimits.datagramHeaderBytes + WireLimits.datagramTagBytes
+    return received.receiptBytesAtMost + overhead <= allowance
+  }
 
   private func startDatagram(now: Instant) {
     scratch.removeAll(keepingCapacity: true)
@@ -231,6 +242,8 @@ extension Channel {
     datagram.bytes = scratch.count
     sent.insert(datagram)
     counters.datagramsSent += 1
+    lastDeparture = datagram.sent
+    if let left = allowance, address == peer { allowance = left - scratch.count }
     let sealed = scratch
     send(sealed.span, address)
   }

@@ -43,6 +43,8 @@ public struct ChannelCounters: Hashable, Sendable {
   public var messageBytesNeeded: UInt64 = 0
   /// Bytes of the packets of receipts, by either channel.
   public var receiptBytesSent: UInt64 = 0
+  /// How often the peer's address changed.
+  public var migrations: UInt64 = 0
 
   public init() {}
 }
@@ -70,6 +72,11 @@ public final class Channel {
   /// Where datagrams go: proven, or for a client the server's address.
   var peer: PeerAddress?
   var path = PathState.off
+  /// Bytes that may still go to `peer`, while it is not proven; nil: any number.
+  var allowance: Int?
+  /// The last authentic datagram came, and the last one left.
+  var lastArrival = Instant(nanoseconds: 0)
+  var lastDeparture = Instant(nanoseconds: 0)
   /// While the path was never proven, messages wait for it until then.
   var holdUntil = Instant(nanoseconds: 0)
   var counters = ChannelCounters()
@@ -117,10 +124,26 @@ public final class Channel {
   }
 
   /// The path is proven both ways; for a server, from here.
-  func pathProven(_ address: PeerAddress) {
+  func pathProven(_ address: PeerAddress, now: Instant) {
+    if path != .up { lastArrival = now }
     peer = address
+    allowance = nil
     if path == .down { sent.abandonFlight() }
     path = .up
+  }
+
+  /// Datagrams go to another address from now on, which need not be proven.
+  func move(to address: PeerAddress) {
+    if let peer, peer.high != address.high || peer.low != address.low { sent.pathChanged() }
+    peer = address
+    counters.migrations += 1
+  }
+
+  /// Datagrams do not pass any more: everything goes by TCP until the path is proven again.
+  func pathFails() {
+    path = .down
+    sent.abandonFlight()
+    counters.messagesEscalated += UInt64(window.divertToTCP())
   }
 
   /// Counters with what the parts counted.
@@ -194,9 +217,7 @@ public final class Channel {
     guard probe else { return false }
     counters.probeTimeouts += 1
     if sent.probeTimeouts >= WireTimes.downProbeTimeouts {
-      path = .down
-      sent.abandonFlight()
-      counters.messagesEscalated += UInt64(window.divertToTCP())
+      pathFails()
       return true
     }
     // From the second on two, so that one loss does not take the path down (RFC 9002, section 6.2.4).

@@ -127,6 +127,8 @@ public final class ClientSession {
     guard let reply, state == .active else { return }
     channel.startProbing(protection, connectionId: reply.connectionId, seed: ~seed, now: now)
     channel.peer = server
+    let told = Interval.milliseconds(Int64(reply.udpKeepAliveMilliseconds))
+    prover.keepAlive = min(max(told, .seconds(1)), .seconds(120))
     prover.start(seed: seed, now: now)
   }
 
@@ -190,7 +192,8 @@ public final class ClientSession {
     case .active: break
     }
     var next = min(channel.deadline(now: now), nextOverdueCheck)
-    next = min(next, prover.deadline(path: channel.path, isBusy: channel.window.count > 0))
+    let busy = channel.window.count > 0
+    next = min(next, prover.deadline(path: channel.path, isBusy: busy, lastSent: channel.lastDeparture))
     next = min(next, outbox.deadline ?? .never, inbound.deadline ?? .never)
     return min(next, lastPing + keepAlive, lastHeard + idleTimeout)
   }
@@ -245,7 +248,8 @@ public final class ClientSession {
     if let answer = prover.takeAnswer() {
       channel.sendControl([(.pathResponse, answer)], padded: false, eliciting: false, to: peer, now: now, send: send)
     }
-    switch prover.poll(now: now, path: channel.path, isBusy: channel.window.count > 0) {
+    let isBusy = channel.window.count > 0
+    switch prover.poll(now: now, path: channel.path, isBusy: isBusy, lastSent: channel.lastDeparture) {
     case .keepAlive:
       channel.sendControl([(.ping, 0)], padded: false, eliciting: true, to: peer, now: now, send: send)
     case .challenge(let token):
@@ -366,7 +370,7 @@ public final class ClientSession {
 
   private func pathResponded(_ token: UInt64, now: Instant) {
     guard prover.responded(token, now: now), channel.path != .off, let peer = channel.peer else { return }
-    channel.pathProven(peer)
+    channel.pathProven(peer, now: now)
   }
 
   private func end(_ refusal: Refusal) {

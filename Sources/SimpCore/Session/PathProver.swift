@@ -12,6 +12,10 @@ struct PathProver {
   private var lastKeepAlive = Instant(nanoseconds: 0)
   /// The server showed that the path is proven to it as well.
   private var isConfirmed = false
+  /// From the last datagram to a keep-alive; told by the server.
+  var keepAlive = WireTimes.udpKeepAlive
+  /// How much earlier the next keep-alive is due, so that those of many clients do not come together.
+  private var jitter = Interval.zero
   /// The server's challenge that waits for its answer.
   private(set) var toAnswer: UInt64?
 
@@ -59,9 +63,10 @@ struct PathProver {
     return true
   }
 
-  func deadline(path: PathState, isBusy: Bool) -> Instant {
+  /// - Parameter lastSent: when the last datagram left: whatever it held, translators on the way saw it.
+  func deadline(path: PathState, isBusy: Bool, lastSent: Instant = Instant(nanoseconds: 0)) -> Instant {
     guard started != nil else { return .never }
-    return isSettled(path) ? lastKeepAlive + WireTimes.udpKeepAlive : next
+    return isSettled(path) ? max(lastKeepAlive, lastSent) + keepAlive - jitter : next
   }
 
   private func isSettled(_ path: PathState) -> Bool { path == .up && isConfirmed && !isRequested }
@@ -72,15 +77,18 @@ struct PathProver {
   }
 
   /// What to send now, nil when nothing is due.
-  mutating func poll(now: Instant, path: PathState, isBusy: Bool) -> Due? {
-    guard let started, deadline(path: path, isBusy: isBusy) <= now else { return nil }
+  mutating func poll(
+    now: Instant, path: PathState, isBusy: Bool, lastSent: Instant = Instant(nanoseconds: 0)
+  ) -> Due? {
+    guard let started, deadline(path: path, isBusy: isBusy, lastSent: lastSent) <= now else { return nil }
+    // Tokens only need to differ: the datagram's tag proves who answers.
+    seed = (seed &+ now.nanoseconds) &* 0x9E37_79B9_7F4A_7C15 ^ seed >> 31 | 1
     if isSettled(path) {
       lastKeepAlive = now
+      jitter = keepAlive * Int64(seed >> 32 % 1000) / 10_000
       return .keepAlive
     }
     isRequested = false
-    // Tokens only need to differ: the datagram's tag proves who answers.
-    seed = (seed &+ now.nanoseconds) &* 0x9E37_79B9_7F4A_7C15 ^ seed >> 31 | 1
     outstanding.append(seed)
     if outstanding.count > 8 { outstanding.removeFirst() }
     round += 1

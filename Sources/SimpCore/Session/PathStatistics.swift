@@ -59,6 +59,7 @@ extension Channel {
     statistics.retransmissions = window.retransmissions
     statistics.escalations = counters.messagesEscalated
     statistics.probeTimeouts = counters.probeTimeouts
+    statistics.migrations = counters.migrations
     return statistics
   }
 

@@ -62,6 +62,11 @@ public final class ServerSession {
   private var loginSequence: UInt16 = 0
   private var lastHeard: Instant
   private var paths = UnprovenPaths()
+  /// Datagrams go to an address that is not proven.
+  private var move: Move?
+  /// Until then no further move asks the old address, or sends anything besides what is due: whoever copies every datagram
+  /// of the client moves the path with each.
+  private var nextMoveAsks = Instant(nanoseconds: 0)
   private var nextProbeRequest = Instant.never
   private var pathWentDown = Instant(nanoseconds: 0)
   // While a datagram is read: where it came from, and what of it was taken.
@@ -87,7 +92,7 @@ public final class ServerSession {
   public var isEnded: Bool { state == .ended }
   public var path: PathState { channel.path }
   /// Where the client's datagrams come from, once proven.
-  public var provenAddress: PeerAddress? { channel.peer }
+  public var provenAddress: PeerAddress? { move?.home ?? channel.peer }
   /// Why the session goes on without UDP, nil while it need not.
   public var udpEnd: UDPEnd? { channel.udpEnd }
   public var connectionId: UInt64 { channel.connectionId }
@@ -253,7 +258,7 @@ public final class ServerSession {
     let size = datagram.count
     source = address
     heldInDatagram.removeAll(keepingCapacity: true)
-    let isProven = address == channel.peer && channel.path == .up
+    let isProven = address == provenAddress && channel.path == .up
     let arrival = channel.receive(datagram: &datagram, isProven: isProven, now: now) {
       (header, payload) throws(WireError) -> Bool in
       try self.handle(header, payload, .udp, now: now)
@@ -265,10 +270,86 @@ public final class ServerSession {
       // Its receipt cannot speak for all messages of the datagram: each gets its own word, on TCP.
       for (user, order) in heldInDatagram { report(.accepted, to: user, order: order, now: now) }
     }
-    if address != channel.peer || channel.path != .up {
+    if address != provenAddress || channel.path != .up {
       paths.received(size, from: address, isNewest: arrival.isNewest)
     }
+    if arrival.isNewest, address != channel.peer, channel.path == .up { follow(address, now: now) }
     return true
+  }
+
+  // MARK: - Changes of address
+
+  private struct Move {
+    /// The last proven address.
+    var home: PeerAddress
+    /// When the new one is given up.
+    var end: Instant
+    var nextChallenge: Instant
+    /// The challenge of the old address waits to be sent.
+    var asksHome: Bool
+    /// What flew to the old address has probably got lost.
+    var probes: Bool
+  }
+
+  private var provingTime: Interval { channel.rtt.probeTimeout(receiptDelay: .zero) }
+
+  /// The client's newest datagram came from another address than its datagrams go to: they go there from now on, under
+  /// the amplification limit until it is proven. Whoever copies the client's datagrams and is faster gets so much and no
+  /// more: the old address is asked as well, and an answer from there brings everything back.
+  private func follow(_ address: PeerAddress, now: Instant) {
+    guard let home = provenAddress else { return }
+    channel.move(to: address)
+    guard address != home else {
+      move = nil
+      channel.allowance = nil
+      return
+    }
+    let asks = nextMoveAsks <= now
+    if asks { nextMoveAsks = now + provingTime }
+    move = Move(
+      home: home, end: now + provingTime * WireTimes.provingProbeTimeouts, nextChallenge: now + provingTime,
+      asksHome: asks, probes: asks)
+    channel.allowance = 0
+  }
+
+  private func continueMove(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
+    guard var move, let peer = channel.peer else { return }
+    guard channel.path == .up, move.end > now else {
+      self.move = nil
+      channel.allowance = nil
+      if channel.path == .up { channel.move(to: move.home) }
+      return
+    }
+    if move.asksHome {
+      move.asksHome = false
+      channel.sendControl(
+        [(.pathChallenge, random() | 1)], padded: true, eliciting: false, to: move.home, now: now, send: send)
+    }
+    if move.nextChallenge <= now {
+      move.nextChallenge = now + provingTime
+      paths.challengeAgain(peer)
+    }
+    let reserve = paths.isChallengeDue(to: peer) ? WireLimits.maximumDatagramBytes : 0
+    channel.allowance = max(0, paths.allowance(for: peer) - reserve)
+    if move.probes, channel.sent.hasElicitingInFlight, channel.sent.room >= WireLimits.maximumDatagramBytes {
+      channel.sendProbe(now: now, floor: { $0.order }, send: send)
+    }
+    move.probes = false
+    self.move = move
+  }
+
+  /// Asks for a proof on TCP when datagrams went unheard and none came: a client that only listens may have another
+  /// address, and has no other way to show it.
+  private func askForProof(since timeouts: Int, now: Instant) {
+    guard channel.path == .up, channel.sent.probeTimeouts > timeouts else { return }
+    guard channel.lastArrival + provingTime <= now else { return }
+    channel.writeStream(.probeRequest) { _ in }
+  }
+
+  /// When the client has missed two keep-alives.
+  private var silenceEnds: Instant {
+    channel.path == .up
+      ? channel.lastArrival + WireTimes.udpKeepAlive * WireTimes.downKeepAlives + WireTimes.keepAliveGrace : .never
   }
 
   private func handle(
@@ -404,8 +485,9 @@ public final class ServerSession {
   }
 
   private func pathProven(_ address: PeerAddress, now: Instant) {
-    let isNews = channel.path != .up || channel.peer != address
-    channel.pathProven(address)
+    let isNews = channel.path != .up || provenAddress != address
+    move = nil
+    channel.pathProven(address, now: now)
     nextProbeRequest = .never
     guard isNews else { return }
     channel.writeStream(.pathUp) { PathUpPayload.append(address, to: &$0) }
@@ -421,7 +503,10 @@ public final class ServerSession {
     switch state {
     case .ended: .never
     case .awaitingLogin, .loggingIn: loginDeadline
-    case .active: min(channel.deadline(now: now), lastHeard + WireTimes.idleTimeout, nextProbeRequest, expires)
+    case .active:
+      min(
+        channel.deadline(now: now), lastHeard + WireTimes.idleTimeout, nextProbeRequest, expires,
+        min(silenceEnds, move?.end ?? .never, move?.nextChallenge ?? .never))
     }
   }
 
@@ -442,8 +527,22 @@ public final class ServerSession {
       return end(Refusal(.timedOut, "silent for too long", retryAfterMilliseconds: 1), now: now)
     }
     if expires <= now { return end(Refusal(.tokenExpired, "the token's time is over"), now: now) }
+    guard move != nil else { return flushActive(now: now, streamRoom: streamRoom, send: send) }
+    flushActive(now: now, streamRoom: streamRoom) { datagram, address in
+      paths.noteSent(datagram.count, to: address)
+      send(datagram, address)
+    }
+  }
+
+  private func flushActive(now: Instant, streamRoom: Int, send: (Span<UInt8>, PeerAddress) -> Void) {
     let floor = { (key: MessageKey) in key.order }
-    if channel.expire(now: now, floor: floor, send: send) {
+    let timeouts = channel.sent.probeTimeouts
+    let isSilent = silenceEnds <= now
+    if isSilent { channel.pathFails() }
+    continueMove(now: now, send: send)
+    let failed = channel.expire(now: now, floor: floor, send: send)
+    askForProof(since: timeouts, now: now)
+    if failed || isSilent {
       nextProbeRequest = now
       pathWentDown = now
       owner.sessionPathWentDown(self, now: now)
@@ -466,9 +565,11 @@ public final class ServerSession {
       channel.sendPong(token, to: peer, now: now, send: send)
     }
     pongs.removeAll()
-    while let answer = paths.poll(proven: channel.path == .up ? channel.peer : nil, random: random) {
+    while let answer = paths.poll(proven: channel.path == .up ? provenAddress : nil, random: random) {
       channel.sendControl(
         answer.commands, padded: answer.isPadded, eliciting: false, to: answer.address, now: now, send: send)
+      // With a move under way each datagram is counted where it leaves.
+      if move == nil, answer.isPadded { paths.noteSent(WireLimits.maximumDatagramBytes, to: answer.address) }
     }
   }
 }

@@ -29,6 +29,26 @@ struct UnprovenPaths {
     if isNewest, candidates[index].token == 0 { candidates[index].wantsChallenge = true }
   }
 
+  /// Bytes that may still be sent there.
+  func allowance(for address: PeerAddress) -> Int {
+    guard let path = candidates.first(where: { $0.address == address }) else { return 0 }
+    return max(0, path.received * WireLimits.amplificationFactor - path.sent)
+  }
+
+  /// A challenge to this address waits for more bytes from it: nothing else may take what it needs.
+  func isChallengeDue(to address: PeerAddress) -> Bool {
+    candidates.contains { $0.address == address && ($0.wantsChallenge || $0.toAnswer != nil) }
+  }
+
+  /// Datagrams go to this address, and its challenge was not answered in time.
+  mutating func challengeAgain(_ address: PeerAddress) { candidates[find(address)].wantsChallenge = true }
+
+  /// A datagram left, whatever was in it.
+  mutating func noteSent(_ bytes: Int, to address: PeerAddress) {
+    guard let index = candidates.firstIndex(where: { $0.address == address }) else { return }
+    candidates[index].sent += bytes
+  }
+
   /// The client challenges the path it uses; the answer carries our own challenge.
   mutating func challenged(_ token: UInt64, from address: PeerAddress) {
     let index = find(address)
@@ -44,7 +64,7 @@ struct UnprovenPaths {
     return true
   }
 
-  /// The next datagram to send, nil when none may leave.
+  /// The next datagram to send, nil when none may leave. The caller says `noteSent` when it left.
   ///
   /// - Parameter proven: the proven address while the path is up: it is answered without limit and without challenge.
   mutating func poll(proven: PeerAddress?, random: () -> UInt64) -> Answer? {
@@ -59,7 +79,6 @@ struct UnprovenPaths {
       let size = WireLimits.maximumDatagramBytes
       guard candidate.sent + size <= candidate.received * WireLimits.amplificationFactor else { continue }
       if candidate.token == 0 { candidates[index].token = random() | 1 }
-      candidates[index].sent += size
       candidates[index].wantsChallenge = false
       var commands: [(Command, UInt64)] = []
       if let token = candidate.toAnswer {

@@ -99,6 +99,11 @@ public enum WireTimes {
   public static let probeSlow = Interval.seconds(60)
   /// Consecutive probe timeouts after which a path is down.
   public static let downProbeTimeouts = 3
+  /// Keep-alives of a client that a server misses before it takes the path for down, and the grace for the last of them.
+  public static let downKeepAlives: Int64 = 2
+  public static let keepAliveGrace = Interval.seconds(5)
+  /// Probe timeouts after which an address that did not prove itself is given up for the last that did.
+  public static let provingProbeTimeouts: Int64 = 3
 
   /// A direction counts as degraded when more than this was lost of its last datagrams, in percent, and no longer when
   /// this much or less was.

@@ -333,8 +333,8 @@ final class SimulatedClient {
 
 extension Channel {
   /// The largest congestion window so far, for what flies stays when it shrinks; and probes, which do not ask: one at the
-  /// first timeout, two at the second, none at the third, for the path is down, and one when the peer moved.
-  var mostBytesInFlight: Int { sent.congestion.largest + 4 * WireLimits.maximumDatagramBytes }
+  /// first timeout, two at the second, none at the third, for the path is down.
+  var mostBytesInFlight: Int { sent.congestion.largest + 3 * WireLimits.maximumDatagramBytes }
 
   /// What of its queues and tables is over its limit.
   var excess: String? {
