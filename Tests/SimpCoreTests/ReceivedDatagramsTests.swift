@@ -101,4 +101,17 @@ import Testing
       }
     }
   }
+
+  /// The three datagrams that prove a loss are receipted one by one, for one of the receipts may get lost as well.
+  @Test func whatFollowsAGapIsReceiptedAtOnce() {
+    let now = Instant(nanoseconds: 1_000_000_000)
+    var received = ReceivedDatagrams()
+    var atOnce: [UInt64] = []
+    for number: UInt64 in [0, 1, 3, 4, 5, 6, 7, 9, 10] {
+      received.insert(number, eliciting: true, wanted: false, answered: false, now: now)
+      if received.wantedNow { atOnce.append(number) }
+      _ = received.takeReceipt(now: now)
+    }
+    #expect(atOnce == [3, 4, 5, 9, 10])
+  }
 }

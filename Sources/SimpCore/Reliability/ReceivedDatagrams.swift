@@ -46,7 +46,14 @@ struct ReceivedDatagrams {
     guard eliciting else { return }
     unreceipted += 1
     if oldestUnreceipted == nil { oldestUnreceipted = now }
-    if wanted || gap { wantedNow = true }
+    if wanted || gap || isCloseAboveAGap(number) { wantedNow = true }
+  }
+
+  /// Whether the number is one of the three from which the sender learns that what is missing below them is lost. A
+  /// receipt of one of them may get lost too, and the next would come a tenth of a second later.
+  private func isCloseAboveAGap(_ number: UInt64) -> Bool {
+    guard ranges.count > 1, let top = ranges.first else { return false }
+    return top.contains(number) && number - top.lowerBound < 3
   }
 
   /// The receipt to send now; what waited for it waits no more. Nil when nothing ever arrived.
