@@ -267,4 +267,18 @@ import Testing
     let left = rig.take(\.client)
     #expect(left.count > 5 && left.allSatisfy { $0.count <= WireLimits.maximumDatagramBytes }, "\(left.map(\.count))")
   }
+
+  /// Nothing is receipted, so the window stays full: what waits for room goes by TCP when what flies does.
+  @Test func aWindowThatStaysFullHoldsNothingUp() {
+    let rig = ChannelRig(limits: KeyLimits())
+    insert(100, bytes: 1000, in: rig)
+    rig.flush(\.client)
+    #expect(rig.client.channel.counters.messagesByTCP == 0)
+    while rig.now < ChannelRig.start + .milliseconds(3300) {
+      rig.pass(.milliseconds(50))
+      rig.flush(\.client)
+    }
+    #expect(rig.client.channel.path == .up)
+    #expect(rig.client.channel.counters.messagesByTCP == 100, "\(rig.client.channel.counters.messagesByTCP)")
+  }
 }

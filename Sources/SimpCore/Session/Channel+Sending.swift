@@ -96,6 +96,7 @@ extension Channel {
     datagramLimit = min(WireLimits.maximumDatagramBytes, sent.room, allowance ?? .max)
     guard window.hasUDPWork else {
       sent.noteIdle()
+      blockedSince = nil
       return nil
     }
     guard !sent.isPaced(now: now) else {
@@ -104,12 +105,16 @@ extension Channel {
     }
     // A large window is used by full datagrams, or each receipt would call forth many small ones.
     let isSmall = sent.room < WireLimits.maximumDatagramBytes
-    if isSmall, sent.congestion.window >= Self.windowOfFullDatagrams {
-      sent.noteLimited()
-      return nil
+    if !isSmall || sent.congestion.window < Self.windowOfFullDatagrams,
+      let next = window.nextForUDP(room: datagramLimit - overhead)
+    {
+      blockedSince = nil
+      return next
     }
-    if let next = window.nextForUDP(room: datagramLimit - overhead) { return next }
-    if window.hasUDPWork, sent.room < WireLimits.maximumDatagramBytes { sent.noteLimited() }
+    guard isSmall, window.hasUDPWork else { return nil }
+    sent.noteLimited()
+    if blockedSince == nil { blockedSince = now }
+    if escalationCheck == nil { escalationCheck = now + WireTimes.escalation }
     return nil
   }
 

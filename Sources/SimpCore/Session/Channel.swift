@@ -93,6 +93,8 @@ public final class Channel {
   var lastFirstTransmission = Instant(nanoseconds: 0)
   var lastWanted = Instant(nanoseconds: 0)
   var escalationCheck: Instant?
+  /// Since when the congestion window lets no message leave.
+  var blockedSince: Instant?
   var scratch: [UInt8] = []
   /// Bytes that the datagram under way may have in all.
   var datagramLimit = WireLimits.maximumDatagramBytes
@@ -227,8 +229,12 @@ public final class Channel {
 
   private func escalateStale(now: Instant) {
     guard let check = escalationCheck, check <= now else { return }
-    for key in window.stale(since: WireTimes.escalation, now: now) where window.escalate(key) {
-      counters.messagesEscalated += 1
+    let stale = window.stale(since: WireTimes.escalation, now: now)
+    for key in stale where window.escalate(key) { counters.messagesEscalated += 1 }
+    if let since = blockedSince, since + WireTimes.escalation <= now, path == .up {
+      // Datagrams that are not heard of fill the congestion window: what waits would wait for the path to go down.
+      blockedSince = nil
+      counters.messagesEscalated += UInt64(window.divertToTCP())
     }
     if path == .up { window.assistByUDP(since: WireTimes.assist, now: now) }
     escalationCheck = window.count > 0 ? now + .milliseconds(250) : nil
