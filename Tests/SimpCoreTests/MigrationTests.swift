@@ -83,6 +83,16 @@ import Testing
     #expect(client.rig.session.channel.allowance == nil)
   }
 
+  /// A ping from the proven address, that brings the path back from another one, is answered like any.
+  @Test func aPingThatBringsThePathBackIsAnswered() {
+    let client = proven()
+    ping(client, from: Self.far)
+    _ = client.flush()
+    client.send(client.datagram(HandClient.token(.ping, 77)), from: Self.here)
+    let left = client.flush()
+    #expect(left.contains { $0.to == Self.here && $0.bytes.count < 200 }, "\(left.map(\.bytes.count))")
+  }
+
   /// Whoever copies every datagram of a client and is faster moves the path with each: that must not be a lever.
   @Test func manyMovesAskOnce() {
     let client = proven()

@@ -193,7 +193,7 @@ extension Channel {
 
   /// Echoes a ping by UDP.
   func sendPong(_ token: UInt64, to address: PeerAddress, now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
-    guard protection != nil, !phases.isUsedUp else { return }
+    guard protection != nil, !phases.isUsedUp, allowance ?? .max >= Self.leastProbeBytes + 9 else { return }
     startDatagram(now: now)
     if received.hasNews, allowance == nil { appendReceipt(now: now) }
     PacketWriter.append(.ping, flags: .response, to: &scratch) { $0.appendField(1, fixed64: token) }

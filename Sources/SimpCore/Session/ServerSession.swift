@@ -468,7 +468,7 @@ public final class ServerSession {
       channel.writeStream(.ping, flags: .response, sequence: header.sequence) { $0.appendField(1, fixed64: token) }
     case .udp:
       // The receipt of the datagram answers a keep-alive; a token asks for its echo.
-      if token != 0, let source, source == channel.peer { pongs.append(token) }
+      if token != 0, let source, source == channel.peer || source == provenAddress { pongs.append(token) }
     }
   }
   // BOUND: one a datagram that came, emptied by the next flush, which follows each batch; more than 16 are dropped.
