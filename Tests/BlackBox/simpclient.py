@@ -15,6 +15,7 @@ from session_pb2 import Login, PathResponse, Ping
 
 FINAL = {STORED, DELIVERED, READ, REJECTED, EXPIRED}
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+PATIENCE = 30  # seconds a busy machine gets for what should happen at once
 CHALLENGE_TIMES = (0.0, 0.06, 0.15, 0.3, 0.5, 0.75)
 
 
@@ -70,7 +71,7 @@ class Client:
 
     def connect(self):
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        self.tcp = socket.create_connection((self.host, self.port), timeout=5)
+        self.tcp = socket.create_connection((self.host, self.port), timeout=PATIENCE)
         self.tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         own = self.tcp.getsockname()[0]
         if self.pin:
@@ -96,7 +97,7 @@ class Client:
         self.receipted_up_to = -1
         return self
 
-    def login(self, timeout=10, **overrides):
+    def login(self, timeout=PATIENCE, **overrides):
         if self.tcp is None:
             self.connect()
         fields = dict(
@@ -126,7 +127,7 @@ class Client:
     def __exit__(self, *_):
         self.close()
 
-    def request(self, command, message, timeout=5):
+    def request(self, command, message, timeout=PATIENCE):
         self.sequence += 1
         mine = self.sequence
         self.send_packet(wire.packet(command, message, sequence=mine))
@@ -147,7 +148,7 @@ class Client:
     def server_udp(self):
         return (self.host, self.session.udp_port)
 
-    def prove_path(self, timeout=5):
+    def prove_path(self, timeout=PATIENCE):
         """Challenges until the server says that the path is up."""
         self.start_proof()
         return self.wait(lambda: self.path_up, timeout)
@@ -266,7 +267,7 @@ class Client:
 
     # -- Receiving
 
-    def wait(self, condition, timeout=5.0):
+    def wait(self, condition, timeout=PATIENCE):
         """Pumps until the condition gives something true, which it returns."""
         end = time.monotonic() + timeout
         while not (value := condition()):
@@ -457,7 +458,7 @@ class Client:
                 f"inbox={len(self.inbox)} outbox={states} datagrams in={len(self.datagrams_in)}>")
 
 
-def wait_all(clients, condition, timeout=10.0):
+def wait_all(clients, condition, timeout=PATIENCE):
     """Pumps several clients until the condition holds."""
     end = time.monotonic() + timeout
     while not (value := condition()):
@@ -467,7 +468,7 @@ def wait_all(clients, condition, timeout=10.0):
     return value
 
 
-def finished(program, clients, timeout=30.0):
+def finished(program, clients, timeout=PATIENCE):
     """Pumps the clients until the program has ended; its exit status."""
     wait_all(clients, lambda: program.process.poll() is not None, timeout)
     return program.finish()

@@ -169,7 +169,7 @@ def test_the_server_goes_over_to_tcp_when_a_recipient_hears_no_datagram(pair):
     alice, bob = pair
     bob.loses_incoming = lambda number: True
     sent = alice.send(bob.name, "hello")
-    wait_all(pair, lambda: settled(sent), timeout=15)
+    wait_all(pair, lambda: settled(sent))
     assert (bob.texts(), set(bob.via.values())) == (["hello"], {"tcp"})
 
 
@@ -272,7 +272,7 @@ def test_later_when_the_recipient_leaves_before_taking_it(pair, clients):
     sent = alice.send(bob.name, "hello")
     wait_all(pair, lambda: bob.inbox and sent.state() == ACCEPTED)
     bob.close()
-    wait_all([alice], lambda: LATER in sent.states, timeout=15)
+    wait_all([alice], lambda: LATER in sent.states)
     back = clients.online(bob.name)
     wait_all([alice, back], lambda: settled(sent))
     assert back.texts() == ["hello"]

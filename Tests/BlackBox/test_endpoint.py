@@ -92,7 +92,7 @@ def test_a_server_that_is_told_to_stop_says_so_and_leaves_nothing(own_server, na
         until(lambda: own_server.endpoints(bob))
         node = b.session.node
         own_server.program.process.send_signal(signal.SIGTERM)
-        b.wait(lambda: b.closed, timeout=10)
+        b.wait(lambda: b.closed)
         assert b.ended.code == ERROR_SHUTTING_DOWN and b.ended.retry_after_ms > 0
         assert b.ended.retry_spread_ms == 500
         assert own_server.stop() == 0
@@ -119,7 +119,7 @@ def test_a_killed_server_leaves_no_live_node(own_server, names):
         wait_all([a, again], lambda: sent.is_final)
         assert again.texts() == ["hello"]
         until(lambda: own_server.endpoints(bob)[again.device]["node"] == again.session.node)
-        until(lambda: own_server.redis("EXISTS", f"simp:node:{b.session.node}") == 0, timeout=20)
+        until(lambda: own_server.redis("EXISTS", f"simp:node:{b.session.node}") == 0)
 
 
 def test_messages_survive_the_kill_of_the_server(own_server, names):
@@ -153,7 +153,7 @@ def test_the_server_lives_on_while_redis_is_away(own_server, names):
         pid = int(re.search(r"process_id:(\d+)", own_server.redis("INFO", "server")).group(1))
         os.kill(pid, signal.SIGKILL)
         sent = [a.send(bob, f"{number}") for number in range(20)]
-        wait_all([a, b], lambda: all(each.is_final for each in sent), timeout=15)
+        wait_all([a, b], lambda: all(each.is_final for each in sent))
         assert b.texts() == [f"{number}" for number in range(20)]
 
         def back():
@@ -162,7 +162,7 @@ def test_the_server_lives_on_while_redis_is_away(own_server, names):
             except (OSError, RuntimeError, IndexError):
                 return None
 
-        assert until(back, timeout=20)["udp"] == "%s:%d" % b.udp.getsockname()
+        assert until(back)["udp"] == "%s:%d" % b.udp.getsockname()
 
 
 def test_a_second_server_on_the_same_state_is_refused(server):

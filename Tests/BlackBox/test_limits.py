@@ -15,10 +15,9 @@ from session_pb2 import (
     ERROR_NO_ROOM, ERROR_OVERLOADED, ERROR_RATE_LIMITED, ERROR_TOO_LARGE,
     ERROR_TOO_MANY_CONNECTIONS, Ping,
 )
-from simpclient import Refused, wait_all
+from simpclient import PATIENCE, Refused, wait_all
 from simpserver import HOST, Clients, Server, until
 
-PATIENCE = 30
 
 
 @pytest.fixture
@@ -208,7 +207,7 @@ def _comes_in(clients, names):
 
 
 def test_a_loop_that_comes_late_refuses_logins_before_those_inside_wait(limited, names):
-    server, clients = limited()
+    server, clients = limited("--overload-lag", "250ms")
     inside = clients.online(*names("inside"))
     refused, end = None, time.monotonic() + PATIENCE
     while refused is None:
