@@ -43,6 +43,14 @@ final class InboundConversation {
     lastUsed = now
   }
 
+  /// One that a store knew: what it has seen was shown, and what is missing below that was passed over.
+  init(sender: SenderDevice, map: OrderMap, now: Instant) {
+    self.sender = sender
+    self.map = map
+    next = map.end
+    lastUsed = now
+  }
+
   var heldCount: Int { held.count }
   var isIdle: Bool { held.isEmpty && untaken.isEmpty }
 
@@ -111,6 +119,9 @@ final class InboundConversation {
 
   private func show(_ message: IncomingMessage, ready: inout [IncomingMessage]) {
     untaken.insert(message.order)
+    var message = message
+    // All below is finished, or was shown before: a store that keeps what is shown may forget it as this map does.
+    message.floor = max(message.floor, min(map.base, message.order))
     ready.append(message)
   }
 

@@ -31,6 +31,13 @@ public final class InboundMessages {
     self.roomMessages = roomMessages
   }
 
+  /// What a store knows of a sender's device, before the first session.
+  public func restore(from user: String, device: UInt32, map: OrderMap, now: Instant) {
+    let sender = SenderDevice(user: user, device: device)
+    guard conversations[sender] == nil else { return }
+    add(InboundConversation(sender: sender, map: map, now: now))
+  }
+
   enum Decision: Equatable { case taken, receiptAgain, waiting, refused }
 
   func receive(_ message: IncomingMessage, now: Instant) -> Decision {
@@ -118,6 +125,12 @@ public final class InboundMessages {
 
   private func begin(_ sender: SenderDevice, floor: UInt64, now: Instant) -> InboundConversation {
     let conversation = InboundConversation(sender: sender, floor: floor, now: now)
+    add(conversation)
+    return conversation
+  }
+
+  private func add(_ conversation: InboundConversation) {
+    let sender = conversation.sender
     if devices[sender.user, default: []].count >= Self.devicesPerUser {
       evict(from: devices[sender.user, default: []].map { SenderDevice(user: sender.user, device: $0) })
     } else if conversations.count >= Self.maximumMaps {
@@ -125,7 +138,6 @@ public final class InboundMessages {
     }
     conversations[sender] = conversation
     devices[sender.user, default: []].append(sender.device)
-    return conversation
   }
 
   private func evict(from senders: [SenderDevice]) {

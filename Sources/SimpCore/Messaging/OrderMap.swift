@@ -1,13 +1,30 @@
 /// Which orders of one conversation came: all below `base`, and those whose bit is set above it.
-struct OrderMap {
+public struct OrderMap: Hashable, Sendable {
   /// Every order below is finished: it came, or its sender never sends it again.
-  private(set) var base: UInt64
+  public private(set) var base: UInt64
   // BOUND: bits for at most `WireLimits.orderWindow` orders above base; empty while nothing is missing.
-  private var words: [UInt64] = []
+  /// The lowest bit of the first word stands for `base`.
+  public private(set) var words: [UInt64] = []
 
-  init(base: UInt64) { self.base = base }
+  public init(base: UInt64) { self.base = base }
 
-  func contains(_ order: UInt64) -> Bool {
+  /// One that was kept.
+  ///
+  /// - Returns: nil for more words than a window has.
+  public init?(base: UInt64, words: [UInt64]) {
+    guard words.count <= Int(WireLimits.orderWindow) / 64 + 1 else { return nil }
+    self.base = base
+    self.words = words
+    advancePastReceived()
+  }
+
+  /// No order from here on came.
+  public var end: UInt64 {
+    guard let last = words.last else { return base }
+    return base + UInt64(words.count * 64 - last.leadingZeroBitCount)
+  }
+
+  public func contains(_ order: UInt64) -> Bool {
     if order < base { return true }
     let bit = order - base
     let word = Int(bit / 64)
@@ -30,7 +47,7 @@ struct OrderMap {
   }
 
   /// Marks an order that lies less than the window above base.
-  mutating func insert(_ order: UInt64) {
+  public mutating func insert(_ order: UInt64) {
     precondition(order >= base && order - base < WireLimits.orderWindow, "the caller checks the window")
     if order == base, words.isEmpty {
       base += 1
@@ -44,7 +61,7 @@ struct OrderMap {
   }
 
   /// Nothing below `order` will come any more.
-  mutating func advance(to order: UInt64) {
+  public mutating func advance(to order: UInt64) {
     guard order > base else { return }
     shift(by: order - base)
     advancePastReceived()

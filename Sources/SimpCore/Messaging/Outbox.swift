@@ -1,5 +1,5 @@
-/// What this device wants delivered and has no final receipt for. Outlives connections; a file-backed store belongs
-/// beside it and is filled from the same calls.
+/// What this device wants delivered and has no final receipt for. Outlives connections. With a store beside it, a
+/// message enters the store first and this when that is committed: both number alike.
 public final class Outbox {
   /// Names this outbox for ever.
   public let id: UInt64
@@ -60,6 +60,40 @@ public final class Outbox {
     self.id = id
     self.limitMessages = limitMessages
     self.limitBytes = limitBytes
+  }
+
+  /// As it was when a store last heard of it. What it holds may have been offered before: it is offered again, by TCP,
+  /// before anything new.
+  ///
+  /// - Parameter contents: each message's order lies below its user's next one.
+  /// - Returns: beside it, the keys of the messages, in the order of `contents.messages`.
+  public static func restore(
+    _ contents: OutboxContents, limitMessages: Int, limitBytes: Int, now: Instant
+  ) -> (outbox: Outbox, keys: [MessageKey]) {
+    let outbox = Outbox(id: contents.id, limitMessages: limitMessages, limitBytes: limitBytes)
+    return (outbox, outbox.take(contents, now: now))
+  }
+
+  private func take(_ contents: OutboxContents, now: Instant) -> [MessageKey] {
+    deviceNumber = contents.deviceNumber
+    counter = contents.counter
+    for (user, order) in contents.nextOrders {
+      let index = Int(conversation(with: user))
+      conversations[index].nextOrder = order
+      conversations[index].nextFresh = order
+      conversations[index].floor = order
+    }
+    var keys: [MessageKey] = []
+    for message in contents.messages {
+      let index = conversation(with: message.user)
+      let key = MessageKey(conversation: index, order: message.order)
+      entries[key] = Entry(counter: message.counter, content: message.content, created: now)
+      bytes += message.content.size
+      conversations[Int(index)].floor = min(conversations[Int(index)].floor, message.order)
+      keys.append(key)
+    }
+    sessionEnded()
+    return keys
   }
 
   /// Messages without a final receipt.
