@@ -24,6 +24,7 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
     .systemLibrary(name: "CJWT", providers: [.apt(["libjwt-dev"])]),
+    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CProtobufC", providers: [.apt(["libprotobuf-c-dev"])]),
 
     .target(name: "CSimpMessages", dependencies: ["CProtobufC"], linkerSettings: [.linkedLibrary("protobuf-c")]),
@@ -41,6 +42,7 @@ let package = Package(
     .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
     .target(
       name: "SimpRedis", dependencies: ["SimpIO", "SimpCore", "CSimpRedis", "CHiredis", "CUV"], swiftSettings: strict),
+    .target(name: "SimpStore", dependencies: ["SimpCore", "CSQLite"], swiftSettings: strict),
     .target(name: "SimpToken", dependencies: ["CJWT", "CSimpKeys"], swiftSettings: strict),
     .target(name: "SimpSupport", swiftSettings: strict),
     .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO"], swiftSettings: strict),
@@ -64,6 +66,10 @@ let package = Package(
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),
     .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
+    .executableTarget(
+      name: "store-rig", dependencies: ["SimpStore", "SimpCore"], path: "Tests/StoreRig", swiftSettings: strict),
+    .testTarget(
+      name: "SimpStoreTests", dependencies: ["SimpStore", "SimpCore", "ProgramRig"], swiftSettings: strict),
     .testTarget(
       name: "SimpTokenTests", dependencies: ["SimpToken", "CJWT", "CSimpKeys", "COpenSSL"], swiftSettings: strict),
     .testTarget(name: "SimpSupportTests", dependencies: ["SimpSupport"], swiftSettings: strict),
