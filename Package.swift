@@ -45,7 +45,7 @@ let package = Package(
     .target(name: "SimpStore", dependencies: ["SimpCore", "CSQLite"], swiftSettings: strict),
     .target(name: "SimpToken", dependencies: ["CJWT", "CSimpKeys"], swiftSettings: strict),
     .target(name: "SimpSupport", swiftSettings: strict),
-    .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO"], swiftSettings: strict),
+    .target(name: "SimpConnection", dependencies: ["SimpCore", "SimpIO", "SimpStore"], swiftSettings: strict),
     .target(
       name: "SimpServer", dependencies: ["SimpCore", "SimpIO", "SimpRedis", "SimpToken", "SimpSupport"],
       swiftSettings: strict),
@@ -79,7 +79,7 @@ let package = Package(
       name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpSupport"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport"],
+      dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport", "ProgramRig"],
       swiftSettings: strict),
     .testTarget(
       name: "FuzzReplayTests",

@@ -126,6 +126,7 @@ extension SIMPState {
     case .tokenExpiring(let left): "the token is over in \(DurationText.describe(left))"
     case .tokenRenewed(let lifetime):
       "token renewed" + (lifetime.map { ", good for \(DurationText.describe($0))" } ?? "")
+    case .storeFailed(let error): "\(printable(error.message)); what comes waits"
     case .closed(let error): error.map { "closed: \(printable($0.message))" } ?? "closed"
     }
   }

@@ -1,3 +1,5 @@
+internal import SimpStore
+
 extension SIMPConnection {
   /// The messages that come for the user of a connection, each once, those of one sender's device in order.
   ///
@@ -5,8 +7,12 @@ extension SIMPConnection {
   /// A message is handed to exactly one of those who iterate. A task that is cancelled while it waits gets nil and
   /// takes nothing; the next one who asks gets what it would have got.
   ///
+  /// With a store the messages that an earlier connection left there come first. Those it had handed over, and that were
+  /// not acknowledged, are marked `isRedelivered`.
+  ///
   /// The sequence ends when this program closes the connection, or lets go of it. It throws when the connection ends
-  /// otherwise: refused, replaced, token expired. Interruptions do not end it.
+  /// otherwise: refused, replaced, token expired. Interruptions do not end it. It also throws `storeFailed` when
+  /// the store cannot note what is handed over: the message stays the next one.
   public struct Messages: AsyncSequence, Sendable {
     public typealias Failure = SIMPError
 
@@ -24,8 +30,10 @@ extension SIMPConnection {
         guard case .value(let taken) = waited else { return nil }
         switch taken {
         case .message(let message):
-          if message.acknowledgement == nil { driver.schedule() }
+          if message.acknowledgement == nil || driver.writer != nil { driver.schedule() }
           return message
+        case .failed(let error):
+          throw error
         case .end(let error):
           if let error { throw error }
           return nil
@@ -66,14 +74,18 @@ extension SIMPConnection {
 struct Inbox {
   enum Taken {
     case message(SIMPMessage)
+    /// The store cannot note that the application gets one.
+    case failed(SIMPError)
     case end(SIMPError?)
   }
 
-  // BOUND: the room that the login announces; InboundMessages refuses more.
+  // BOUND: the room that the login announces; InboundMessages refuses more. With a store as much again.
   private var waiting: [SIMPMessage] = []
   private var head = 0
   private var taken: [TakenMessage] = []
   private var end: SIMPError??
+  /// Of the store: told of each message before the application gets it.
+  var handover: HandoverLog?
 
   var count: Int { waiting.count - head }
 
@@ -87,6 +99,11 @@ struct Inbox {
     }
     guard head < waiting.count else { return nil }
     let message = waiting[head]
+    do throws(StoreError) {
+      try note(message.taken.storeId, isAcknowledged: acknowledges)
+    } catch {
+      return .failed(SIMPError(error))
+    }
     head += 1
     if head == waiting.count {
       waiting.removeAll(keepingCapacity: true)
@@ -96,12 +113,25 @@ struct Inbox {
       head = 0
     }
     if acknowledges {
-      taken.append(TakenMessage(from: message.from, device: message.device, order: message.order))
+      taken.append(message.taken)
+    } else if handover != nil {
+      var handed = message.taken
+      handed.isAcknowledged = false
+      taken.append(handed)
     }
     return .message(message)
   }
 
-  mutating func acknowledge(_ message: TakenMessage) { taken.append(message) }
+  private func note(_ id: UInt64, isAcknowledged: Bool) throws(StoreError) {
+    guard let handover else { return }
+    if isAcknowledged { try handover.noteAcknowledged(id) } else { try handover.noteHandedOver(id) }
+  }
+
+  mutating func acknowledge(_ message: TakenMessage) {
+    // That it cannot be noted means at worst that the message is shown again, marked.
+    try? note(message.storeId, isAcknowledged: true)
+    taken.append(message)
+  }
 
   mutating func drainTaken() -> [TakenMessage] {
     defer { taken.removeAll(keepingCapacity: true) }

@@ -1,13 +1,16 @@
 internal import SimpCore
+internal import SimpStore
 
 extension SIMPConnection {
   /// How a connection behaves. The defaults are meant to be right.
   public struct Configuration: Sendable {
     /// When the sender of a message is told DELIVERED.
     public enum Acknowledgement: Sendable {
-      /// When the message comes out of `messages`.
+      /// When the message comes out of `messages`; with a store before that, when it is in the store, which lets go of it
+      /// when it comes out.
       case automatic
-      /// When the application calls `acknowledge()` on it.
+      /// When the application calls `acknowledge()` on it; with a store before that, when it is in the store, which lets
+      /// go of it when it is acknowledged.
       case manual
     }
 
@@ -19,6 +22,10 @@ extension SIMPConnection {
     public var usesUDP = true
     /// A session that only sends: it ends no other session of its user, and nothing comes to `messages`.
     public var isSendOnly = false
+    /// The path of a file that keeps what is sent until its final receipt, and what comes until the application has it,
+    /// also when the process is killed; nil keeps it in memory. Made when it is not there. It belongs to one user at one
+    /// server, and to one connection at a time.
+    public var store: String?
     /// Messages that may wait for a final receipt; then `post` and `send` throw `outboxFull`.
     public var outboxMessages = 16_384
     /// Bytes of them.
@@ -49,6 +56,18 @@ extension SIMPConnection {
     public var impairment: SIMPImpairment?
 
     public init() {}
+
+    func openStore() throws(SIMPError) -> MessageStore? {
+      guard let store else { return nil }
+      var limits = StoreLimits()
+      limits.outboxMessages = outboxMessages
+      limits.outboxBytes = outboxBytes
+      do throws(StoreError) {
+        return try MessageStore(path: store, limits: limits)
+      } catch {
+        throw SIMPError(error)
+      }
+    }
 
     var room: (messages: UInt32, bytes: UInt64) {
       (

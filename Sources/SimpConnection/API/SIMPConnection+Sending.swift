@@ -7,7 +7,10 @@ extension SIMPConnection {
   ///
   /// Cancelling the task ends the wait, not the message.
   ///
-  /// - Throws: `invalidName`, `invalidText`, `tooLarge`, `outboxFull`, `closed`: nothing was taken. `rejected`: never.
+  /// With a store the message is in it, on the disk, before this returns, and before it leaves.
+  ///
+  /// - Throws: `invalidName`, `invalidText`, `tooLarge`, `outboxFull`, `storeFailed`, `closed`: nothing was taken.
+  ///   `rejected`: never.
   ///   `cancelled`, or why the connection ended: the message may or may not arrive.
   @discardableResult
   public func send(_ text: String, to user: String) async throws(SIMPError) -> SIMPReceipt {
@@ -22,7 +25,8 @@ extension SIMPConnection {
     return receipt
   }
 
-  /// Sends a text without waiting for anything. Messages of one caller to one user keep their order.
+  /// Sends a text without waiting for anything. Messages of one caller to one user keep their order. With a store,
+  /// `receipt.kept()` waits until the message is in it.
   ///
   /// - Throws: `invalidName`, `invalidText`, `tooLarge`, `outboxFull`, `closed`, or why the connection ended: nothing
   ///   was taken.

@@ -5,7 +5,8 @@ internal import SimpIO
 ///
 /// It logs in, finds out whether UDP works, and from then on carries messages: by UDP where that is faster, by TCP where
 /// it must. When it breaks it is made again by itself, and nothing that `send` or `post` took is lost by that: the
-/// outbox keeps each message until its final receipt. The outbox lives in memory, as long as the connection does.
+/// outbox keeps each message until its final receipt. The outbox lives in memory, as long as the connection does, or with
+/// `configuration.store` in a file.
 ///
 /// All connections of a program share one thread. Everything here may be called from any thread and task.
 ///
@@ -24,15 +25,16 @@ public final class SIMPConnection: Sendable {
   ///   - address: `host`, `host:port` or `[IPv6]:port`.
   ///   - token: the user's JWT, at most 3072 bytes.
   /// - Throws: `invalidAddress`; `tokenInvalid` for one that no server can take; `invalidTrust` when what is to be
-  ///   trusted cannot be read; `system` when descriptors ran out.
+  ///   trusted cannot be read; `system` when descriptors ran out. With a store, which is read here: `storeInUse`,
+  ///   `storeInvalid`, `storeFailed`.
   public init(to address: String, token: String, configuration: Configuration = Configuration()) throws(SIMPError) {
     let server = try ServerName(parsing: address, defaultPort: configuration.defaultPort)
     guard configuration.tokenProvider != nil || (1...WireLimits.maximumTokenBytes).contains(token.utf8.count) else {
       throw SIMPError(.tokenInvalid, "a token has 1 to \(WireLimits.maximumTokenBytes) bytes")
     }
     let trust = try SharedTrust.context(configuration.tls)
-    driver = Driver(
-      thread: try IOThread.shared(), server: server, trust: trust, token: token, configuration: configuration)
+    driver = try Driver(
+      thread: IOThread.shared(), server: server, trust: trust, token: token, configuration: configuration)
   }
 
   /// Ends the connection without a goodbye, if that was not done: messages without a final receipt are given up.
@@ -87,7 +89,8 @@ public final class SIMPConnection: Sendable {
   }
 
   /// Takes no more messages, says goodbye to the server, and ends. What the application took is receipted first. The
-  /// server's answer is waited for up to 2 s. Messages without a final receipt are given up: see `drain`.
+  /// server's answer is waited for up to 2 s. Messages without a final receipt are given up, see `drain`; with a store
+  /// they stay there for the next connection, and when this returns the store is free for it.
   ///
   /// Returns when all that is done, also in a task that was cancelled. May be called more than once.
   public func close() async {
@@ -112,6 +115,14 @@ public final class SIMPConnection: Sendable {
     }
     try waited.result("for open receipts").get()
   }
+
+  /// The receipts of messages that the store held when this connection was made, oldest first. Empty without a store.
+  public var restored: [SIMPReceipt] { driver.restored }
+
+  /// The order of the last message to a user that the outbox took, 0 when there was none: messages to each user are
+  /// numbered 1, 2, 3 and so on, as their recipient sees it in `SIMPMessage.order`. With a store the numbers go on where
+  /// they were: a program that was killed learns by them how far it had got.
+  public func lastOrder(to user: String) -> UInt64 { driver.outgoing.read { $0.lastOrders[user] ?? 0 } }
 
   /// What comes for the user. See `Messages`.
   public var messages: Messages { Messages(driver: driver) }

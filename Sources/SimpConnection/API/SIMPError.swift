@@ -34,6 +34,14 @@ public struct SIMPError: Error, Hashable, Sendable {
     public static let unavailable = Code(rawValue: "unavailable")
     /// As many messages, or bytes, as the configuration allows wait for their final receipt.
     public static let outboxFull = Code(rawValue: "outboxFull")
+    /// Another connection, of this process or another, has the store.
+    public static let storeInUse = Code(rawValue: "storeInUse")
+    /// The configured file cannot be a store: it is something else, damaged, of a later version, or may not be opened.
+    public static let storeInvalid = Code(rawValue: "storeInvalid")
+    /// The store belongs to another user, or another server.
+    public static let storeOfAnother = Code(rawValue: "storeOfAnother")
+    /// The store takes no changes at present: the disk is full, read-only or broken. What is stored stays.
+    public static let storeFailed = Code(rawValue: "storeFailed")
     /// The server refuses this message for good; the message says why.
     public static let rejected = Code(rawValue: "rejected")
     /// The message's time ran out before it was delivered.

@@ -1,4 +1,5 @@
 internal import SimpCore
+internal import SimpStore
 internal import Synchronization
 
 /// The way a packet went, or came.
@@ -23,18 +24,26 @@ public struct SIMPMessage: Sendable {
   public let transport: SIMPTransport
   /// Later messages of its sender were shown before: it came after the wait for it was given up.
   public let isLate: Bool
+  /// It was handed over before, and not acknowledged when that process ended. Only with a store.
+  public let isRedelivered: Bool
 
+  let taken: TakenMessage
   let acknowledgement: Acknowledgement?
 
   /// The text of a text message, also an empty one; nil for other kinds.
   public var text: String? { content.kind == .text ? content.text : nil }
   public var kind: SIMPContent.Kind { content.kind }
 
-  /// Tells the sender DELIVERED. Only with `Configuration.acknowledgement == .manual`; otherwise that was done when the
-  /// message came out of `messages`, and nothing happens. May be called from anywhere; more than once does nothing.
+  /// The application is done with the message: the sender is told DELIVERED, or, with a store, where that was told
+  /// before, the store lets go of the message. Only with `Configuration.acknowledgement == .manual`; otherwise that was
+  /// done when the message came out of `messages`, and nothing happens. May be called from anywhere; more than once does
+  /// nothing.
   public func acknowledge() { acknowledgement?.give() }
 
-  init(_ message: IncomingMessage, acknowledgement: Acknowledgement?) {
+  init(_ received: ReceivedMessage, taken: TakenMessage, acknowledgement: Acknowledgement?) {
+    let message = received.message
+    isRedelivered = received.isRedelivered
+    self.taken = taken
     id = message.messageId
     from = message.from
     content = SIMPContent(message.content)
@@ -61,6 +70,20 @@ struct TakenMessage: Sendable {
   var from: String
   var device: UInt32
   var order: UInt64
+  /// With a store: its number there, and its bytes.
+  var storeId: UInt64 = 0
+  var bytes = 0
+  /// false: it was only handed over.
+  var isAcknowledged = true
+}
+
+extension TakenMessage {
+  init(_ received: ReceivedMessage) {
+    let message = received.message
+    self.init(
+      from: message.from, device: message.device, order: message.order, storeId: received.id,
+      bytes: message.content.size)
+  }
 }
 
 /// The right to acknowledge one message, once.

@@ -64,6 +64,8 @@ public final class SIMPReceipt: Sendable {
   struct Progress {
     var id: UInt64 = 0
     var state = State.queued
+    /// It is in the store.
+    var isKept = false
     var outcome: Result<SIMPDelivery, SIMPError>?
     var times = Times()
   }
@@ -106,6 +108,19 @@ public final class SIMPReceipt: Sendable {
     return timeline
   }
 
+  /// Waits until the message is in the store: from then on it survives this process, and leaves. Without a store that
+  /// never comes; wait for `accepted` then.
+  ///
+  /// - Throws: `storeFailed`, `outboxFull`: it was not taken. Why the connection ended; `cancelled`.
+  public func kept() async throws(SIMPError) {
+    let waited = await progress.wait { progress -> Result<Void, SIMPError>? in
+      if progress.isKept { return .success(()) }
+      if case .failure(let error) = progress.outcome { return .failure(error) }
+      return nil
+    }
+    try waited.result("for the message to be stored").get()
+  }
+
   /// Waits until a server has the message, or refused it for now (`state` says which).
   ///
   /// - Throws: `rejected`, `expired`; `closed`, or why the connection ended, when it did so first; `cancelled`.
@@ -130,6 +145,8 @@ public final class SIMPReceipt: Sendable {
       return try waited.result("for the message to be delivered").get()
     }
   }
+
+  func keep() { progress.update { $0.isKept = true } }
 
   func identify(_ id: UInt64) { progress.change { $0.id = id } }
 

@@ -37,6 +37,9 @@ public enum SIMPState: Hashable, Sendable {
   case tokenExpiring(in: Duration)
   /// The session goes on with a new token, which lasts this long; nil: the server does not say.
   case tokenRenewed(lifetime: Duration?)
+  /// What came cannot be written to the store. It waits in memory, not receipted, and is tried again each second: nothing
+  /// is lost by it, and nothing new comes to `messages` meanwhile.
+  case storeFailed(SIMPError)
   /// Over for good: closed by this program (nil), or by an error.
   case closed(SIMPError?)
 }

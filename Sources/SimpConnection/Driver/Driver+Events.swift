@@ -1,5 +1,6 @@
 package import SimpCore
 internal import SimpIO
+internal import SimpStore
 
 extension Driver {
   /// Does what the session reports, and tells those who wait.
@@ -12,13 +13,13 @@ extension Driver {
   }
 
   private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
-    var arrived: [SIMPMessage] = []
+    var arrived: [IncomingMessage] = []
     var finished: [(message: OpenMessage, end: ReceiptEnd, sent: Interval?)] = []
     var ending: ClientEvent?
     for event in events {
       switch event {
       case .message(let message):
-        arrived.append(show(message))
+        arrived.append(message)
       case .accepted(let key, _):
         if let message = open[key] { message.receipt.move(to: .accepted, after: now - message.posted) }
       case .later(let key, _):
@@ -48,8 +49,9 @@ extension Driver {
       }
     }
     // Handed over together: whoever waits is woken once for all of them.
-    if !arrived.isEmpty { inbox.update { $0.append(arrived) } }
+    if !arrived.isEmpty { take(arrived) }
     if !finished.isEmpty {
+      writer?.finish(finished.map(\.message.counter))
       // First: who waits for this looks at the counts next.
       publish()
       for (message, end, sent) in finished {
@@ -64,15 +66,21 @@ extension Driver {
     }
   }
 
-  private func show(_ message: IncomingMessage) -> SIMPMessage {
-    tally.received += 1
-    if message.transport == .udp { tally.receivedByUDP += 1 }
+  /// With a store the application sees them when they are in it.
+  private func take(_ messages: [IncomingMessage]) {
+    tally.received += UInt64(messages.count)
+    tally.receivedByUDP += UInt64(messages.count { $0.transport == .udp })
+    if let writer { return writer.receive(messages) }
+    inbox.update { $0.append(messages.map { show(ReceivedMessage(id: 0, message: $0)) }) }
+  }
+
+  /// What the application sees of a message.
+  func show(_ received: ReceivedMessage) -> SIMPMessage {
+    let taken = TakenMessage(received)
     switch configuration.acknowledgement {
-    case .automatic:
-      return SIMPMessage(message, acknowledgement: nil)
+    case .automatic: return SIMPMessage(received, taken: taken, acknowledgement: nil)
     case .manual:
-      let taken = TakenMessage(from: message.from, device: message.device, order: message.order)
-      return SIMPMessage(message, acknowledgement: Acknowledgement(taken, driver: self))
+      return SIMPMessage(received, taken: taken, acknowledgement: Acknowledgement(taken, driver: self))
     }
   }
 
@@ -101,6 +109,7 @@ extension Driver {
     let agreement = stream?.agreement
     if agreement?.isResumed == true { tally.resumed += 1 }
     sessionBegan = now
+    guard claimStore(for: reply) else { return }
     for (key, message) in open { message.receipt.identify(outbox.messageId(of: key)) }
     startUDP(reply, now: now)
     let cipher: String? =

@@ -1,5 +1,6 @@
 internal import SimpCore
 internal import SimpIO
+internal import SimpStore
 internal import Synchronization
 
 /// One connection's work on the I/O thread: sockets, session, outbox, timers, attempts.
@@ -31,6 +32,10 @@ final class Driver: @unchecked Sendable {
   /// Of the progress of all receipts.
   let receiptLock = Locked(false)
   private let isScheduled = Atomic(false)
+  /// nil without a store.
+  private(set) var writer: StoreWriter?
+  /// Of the messages that the store held at the beginning, oldest first.
+  let restored: [SIMPReceipt]
 
   // MARK: On the loop
 
@@ -40,6 +45,8 @@ final class Driver: @unchecked Sendable {
     var receipt: SIMPReceipt
     var posted: Instant
     var bytes: Int
+    /// Its place in the store.
+    var counter: UInt64
   }
 
   struct OpenPing {
@@ -57,7 +64,12 @@ final class Driver: @unchecked Sendable {
   var asks: [UInt16: @Sendable (Result<SessionAnswer, SIMPError>) -> Void] = [:]
   let outbox: Outbox
   let inbound: InboundMessages
-  var open: [MessageKey: OpenMessage] = [:]
+  var open: [MessageKey: OpenMessage]
+  var intake: StoredIntake
+  /// What the store knows of the last login.
+  var writtenLogin: StoreBatch.Login
+  /// A login that the store does not know yet: no message leaves before.
+  var unwrittenLogin: StoreBatch.Login?
   var pings: [UInt64: OpenPing] = [:]
   var stream: Stream?
   var socket: ImpairedSocket?
@@ -77,10 +89,11 @@ final class Driver: @unchecked Sendable {
   private var timer: LoopTimer?
   private var isDirty = false
 
+  /// - Throws: why the store cannot be opened.
   init(
     thread: IOThread, server: ServerName, trust: TLSClientContext?, token: String,
     configuration: SIMPConnection.Configuration
-  ) {
+  ) throws(SIMPError) {
     self.thread = thread
     self.server = server
     self.trust = trust
@@ -89,13 +102,22 @@ final class Driver: @unchecked Sendable {
     impairment = configuration.impairment
     backoff = Backoff(
       first: Interval(configuration.reconnectDelays.first), last: Interval(configuration.reconnectDelays.last))
-    var id = RandomBytes.uint64()
-    while id == 0 { id = RandomBytes.uint64() }
-    // The limits are kept by `Outgoing`.
-    outbox = Outbox(id: id, limitMessages: .max, limitBytes: .max)
+    let store = try configuration.openStore()
+    let now = thread.loop.now
+    let lock = receiptLock
+    let restored = store.map { Restored($0.contents, receiptLock: lock, now: now) } ?? Restored()
+    outbox = restored.outbox
+    open = restored.open
+    writtenLogin = StoreBatch.Login(owner: restored.owner, deviceNumber: restored.outbox.deviceNumber)
+    self.restored = restored.receipts
+    intake = StoredIntake(roomMessages: Int(configuration.room.messages), roomBytes: Int(configuration.room.bytes))
     inbound = InboundMessages(
       gapTimeout: Interval(configuration.gapTimeout), roomMessages: Int(configuration.room.messages))
     if configuration.isSendOnly { inbox.update { $0.finish(nil) } }
+    guard let store else { return }
+    takeIn(restored, store.contents, now: now)
+    inbox.change { $0.handover = store.handover }
+    writer = try StoreWriter(store) { [weak self] report in self?.execute { $0.handle(report) } }
   }
 
   // MARK: - From any thread
@@ -147,7 +169,7 @@ final class Driver: @unchecked Sendable {
 
   private func work(now: Instant) {
     handleEvents(now: now)
-    guard let session, let stream else { return }
+    guard let session, let stream, unwrittenLogin == nil else { return }
     let streamRoom = max(0, Self.streamQueueBytes - stream.pendingBytes)
     session.flush(now: now, streamRoom: streamRoom) { datagram, address in socket?.send(datagram, to: address) }
     stream.write(session.channel.takeStream())
@@ -166,7 +188,9 @@ final class Driver: @unchecked Sendable {
   }
 
   private func takeAcknowledgements(now: Instant) {
-    for message in inbox.change({ $0.drainTaken() }) {
+    let taken = inbox.change { $0.drainTaken() }
+    if let writer { return write(taken, with: writer, now: now) }
+    for message in taken {
       inbound.markTaken(from: message.from, device: message.device, order: message.order)
       // Without a session nothing is lost: the message is offered again, known, and receipted then.
       session?.acknowledge(from: message.from, device: message.device, order: message.order, now: now)
@@ -176,18 +200,25 @@ final class Driver: @unchecked Sendable {
   private func takeLetters(now: Instant) {
     let letters = outgoing.change { $0.takeLetters() }
     guard !letters.isEmpty else { return }
-    var isAwaited = false
-    for letter in letters {
-      do throws(Outbox.Full) {
-        let key = try outbox.append(letter.content, to: letter.user, now: letter.posted).key
-        open[key] = OpenMessage(receipt: letter.receipt, posted: letter.posted, bytes: letter.content.size)
-        letter.receipt.identify(outbox.messageId(of: key))
-      } catch {
-        preconditionFailure("the outbox refuses what was checked before: \(error)")
-      }
-      if letter.isAwaited { isAwaited = true }
+    // They come back when they are in the store.
+    if let writer { return writer.send(letters) }
+    for letter in letters { enter(letter) }
+    session?.wake(isAwaited: letters.contains(where: \.isAwaited))
+  }
+
+  /// A message enters the outbox: from here on it is offered until its final receipt.
+  @discardableResult
+  func enter(_ letter: Letter) -> (key: MessageKey, counter: UInt64) {
+    do throws(Outbox.Full) {
+      let (key, counter) = try outbox.append(letter.content, to: letter.user, now: letter.posted)
+      open[key] = OpenMessage(
+        receipt: letter.receipt, posted: letter.posted, bytes: letter.content.size, counter: counter)
+      letter.receipt.identify(outbox.messageId(of: key))
+      outgoing.change { $0.lastOrders[letter.user] = key.order }
+      return (key, counter)
+    } catch {
+      preconditionFailure("the outbox refuses what was checked before: \(error)")
     }
-    session?.wake(isAwaited: isAwaited)
   }
 
   /// Tells a state, and the counts before it: who is told looks at them next.
@@ -204,6 +235,7 @@ final class Driver: @unchecked Sendable {
   func end(_ error: SIMPError?) {
     guard phase != .over else { return }
     dropSession(now: thread.loop.now)
+    takeAcknowledgements(now: thread.loop.now)
     phase = .over
     timer?.close()
     timer = nil
@@ -213,7 +245,17 @@ final class Driver: @unchecked Sendable {
       outgoing.isOver = true
       return outgoing.takeLetters()
     }
-    for letter in letters { letter.receipt.abandon(refusal) }
+    guard let writer else {
+      for letter in letters { letter.receipt.abandon(refusal) }
+      return finishEnd(error)
+    }
+    // What `post` took is kept for the next time; its receipts end with the writer's report.
+    if !letters.isEmpty { writer.send(letters) }
+    writer.close { [self] in execute { $0.finishEnd(error) } }
+  }
+
+  private func finishEnd(_ error: SIMPError?) {
+    let refusal = error ?? SIMPError(.closed, "the connection is closed")
     for message in open.values { message.receipt.abandon(refusal) }
     open = [:]
     inbox.update { $0.finish(error) }
@@ -237,6 +279,7 @@ final class Driver: @unchecked Sendable {
   func dropSession(now: Instant) {
     attempt += 1
     due = .never
+    unwrittenLogin = nil
     if let session {
       session.connectionClosed(now: now)
       tally.add(session.counters)

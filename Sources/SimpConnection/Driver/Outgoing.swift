@@ -20,6 +20,8 @@ struct Outgoing {
   var refusal: SIMPError?
   /// No receipt comes any more.
   var isOver = false
+  /// The order of the last message to each user that the outbox took.
+  var lastOrders: [String: UInt64] = [:]
 
   mutating func append(_ letter: Letter, limitMessages: Int, limitBytes: Int) throws(SIMPError) {
     if let refusal { throw refusal }
@@ -39,6 +41,12 @@ struct Outgoing {
     guard !letters.isEmpty else { return [] }
     defer { letters.removeAll(keepingCapacity: letters.capacity <= 4096) }
     return letters
+  }
+
+  /// A message that a store held from before.
+  mutating func restore(bytes: Int) {
+    open += 1
+    openBytes += bytes
   }
 
   mutating func finish(messages: Int, bytes: Int) {
