@@ -66,6 +66,11 @@ struct Access: Sendable {
     }
   }
 
+  /// Of the commands that keep messages in a file.
+  static let storeFlag = Flag(
+    "store", placeholder: "FILE", isSetting: true,
+    help: "keep messages there until they are done with; one user, one program at a time")
+
   func connection(sendsOnly: Bool) throws(SIMPError) -> SIMPConnection {
     var configuration = configuration
     configuration.isSendOnly = sendsOnly

@@ -11,7 +11,7 @@ enum MessageText {
 
   /// `12:03:04 alice: hello`, safe to show on a terminal.
   static func terminal(_ message: SIMPMessage) -> String {
-    let late = message.isLate ? " (late)" : ""
+    let late = (message.isLate ? " (late)" : "") + (message.isRedelivered ? " (again)" : "")
     return "\(clock(message.serverTime)) \(message.from)\(late): \(printable(plain(message)))"
   }
 
@@ -33,8 +33,7 @@ enum MessageText {
       .init("time", .unsigned(message.time)), .init("server_time", .unsigned(message.serverTime)),
       .init("order", .unsigned(message.order)), .init("device", .unsigned(UInt64(message.device))),
       .init("via", .string(message.transport.rawValue)), .init("late", .bool(message.isLate)),
-      // Only a store could bring a message back that was handed over before, and this program has none.
-      .init("redelivered", .bool(false)),
+      .init("redelivered", .bool(message.isRedelivered)),
     ]
     return JSONValue.object(members).description
   }

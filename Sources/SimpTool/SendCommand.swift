@@ -7,6 +7,7 @@ enum SendCommand {
   static let subcommand = Subcommand(
     "send", words: "USER [TEXT]", wordCount: 1...2, summary: "sends TEXT, or each line of standard input",
     flags: Access.flags + [
+      Access.storeFlag,
       Flag(
         "timeout", placeholder: "TIME",
         help: "give up that long after the last line (TEXT 30s, else 5m)"),
@@ -16,14 +17,16 @@ enum SendCommand {
     notes: """
       Ends with 0 when every line is delivered, or stored for a recipient who is away. It connects anew by
       itself meanwhile. Else it says which lines are not delivered, and ends with 6; 5 when the time was over,
-      130 when interrupted.
+      130 when interrupted. With --store those stay in the file, also when the program is killed, and whoever
+      sends with it next delivers them first.
 
       examples: simp send bob 'hello'
                 simp send bob < report.txt
       """
   ) { settings, words throws(UsageError) in
     try UsageError.checkUser(words[0])
-    let access = try Access(settings)
+    var access = try Access(settings)
+    access.configuration.store = settings.string("store")
     let text = words.count > 1 ? words[1] : nil
     let timeout = try settings.duration("timeout") ?? (text == nil ? .seconds(300) : .seconds(30))
     let isVerbose = try settings.isOn("verbose")

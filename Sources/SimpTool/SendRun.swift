@@ -149,7 +149,7 @@ final class SendRun: Sendable {
         return (nil, state.hasReadAll || state.isOver)
       }
       guard let next else {
-        if isOver { return .settled }
+        if isOver { return await settleEarlier() }
         await work.wait()
         if Task.isCancelled { return .other }
         continue
@@ -165,6 +165,15 @@ final class SendRun: Sendable {
       }
       room.open()
     }
+  }
+
+  /// What the store held from before is waited for as well, behind the lines.
+  private func settleEarlier() async -> Stop {
+    for receipt in connection.restored {
+      _ = try? await receipt.delivered
+      if Task.isCancelled { return .other }
+    }
+    return .settled
   }
 
   /// - Returns: false when the connection, or this task, is over before the line's end is known.
@@ -234,6 +243,8 @@ final class SendRun: Sendable {
       }
     }
     let ledger = state.withLock { $0.ledger }
+    let earlier = connection.restored.count { !$0.state.isFinal }
+    if earlier > 0 { Terminal.say("simp: not delivered and kept from before: \(earlier)") }
     if showsSum { output.line("\(ledger.summary) in \(DurationText.describe(elapsed))") }
     if let inputFailure { Terminal.say("simp: \(inputFailure)") }
     guard !ledger.isGood else { return output.status(inputFailure == nil ? ExitCode.ok : ExitCode.failed) }
@@ -255,5 +266,14 @@ final class SendRun: Sendable {
       Log.standardError("\r\u{1B}[K\(ledger.delivered) of \(ledger.lines) lines delivered, \(open) under way")
     }
     return .other
+  }
+}
+
+extension SIMPReceipt.State {
+  fileprivate var isFinal: Bool {
+    switch self {
+    case .queued, .accepted, .later: false
+    case .stored, .delivered, .read, .rejected, .expired: true
+    }
   }
 }

@@ -24,25 +24,26 @@ public final class RunningProgram: Sendable {
   ///
   /// - Parameters:
   ///   - input: its standard input; nothing unless given.
+  ///   - inputPath: a file, or FIFO, to be its standard input instead.
   ///   - environment: variables beside PATH and those of sanitizers.
   ///   - output: where its standard output goes, instead of into `output`.
   public init(
-    _ name: String, _ arguments: [String], input: String = "", environment: [String: String] = [:],
-    output: String? = nil, in directory: TestDirectory
+    _ name: String, _ arguments: [String], input: String = "", inputPath: String? = nil,
+    environment: [String: String] = [:], output: String? = nil, in directory: TestDirectory
   ) async throws {
     self.name = name
     self.directory = directory
     let stem = directory.path + "/" + name + "-\(UInt64.random(in: .min ... .max))"
     outputPath = output ?? stem + ".out"
     errorPath = stem + ".err"
-    let inputPath = stem + ".in"
-    try TestDirectory.write(input, to: inputPath)
+    let ownInputPath = stem + ".in"
+    try TestDirectory.write(input, to: ownInputPath)
     let program = Self.directory + name
     guard unsafe access(program, X_OK) == 0 else { throw Trouble(description: "\(program) is not built") }
     let ended = Locked<ChildProcess.Status?>(nil)
     self.ended = ended
     // The shell wires up the files and becomes the program.
-    let script = "exec \"$0\" \"$@\" <'\(inputPath)' >'\(outputPath)' 2>'\(errorPath)'"
+    let script = "exec \"$0\" \"$@\" <'\(inputPath ?? ownInputPath)' >'\(outputPath)' 2>'\(errorPath)'"
     let variables = Self.inherited.merging(environment) { $1 }.map { "\($0)=\($1)" }
     let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
       Self.loop.execute {
