@@ -67,7 +67,8 @@ let package = Package(
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),
     .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
     .executableTarget(
-      name: "store-rig", dependencies: ["SimpStore", "SimpCore"], path: "Tests/StoreRig", swiftSettings: strict),
+      name: "store-rig", dependencies: ["SimpConnection", "SimpStore", "SimpCore"], path: "Tests/StoreRig",
+      swiftSettings: strict),
     .testTarget(
       name: "SimpStoreTests", dependencies: ["SimpStore", "SimpCore", "ProgramRig"], swiftSettings: strict),
     .testTarget(

@@ -1,4 +1,5 @@
 import Glibc
+import SimpConnection
 import SimpCore
 import SimpStore
 
@@ -9,11 +10,16 @@ import SimpStore
 ///     store-rig take PATH manual     1, 2, 3 … come from alice and are taken; `got N`, and when acknowledged `done N`
 ///     store-rig take PATH automatic  the same, each acknowledged as it is got
 ///     store-rig rate PATH BATCH      commits for 3 seconds, BATCH messages of 128 bytes at a time; tells messages a second
+///     store-rig chat PATH SERVER TOKEN PIN COUNT SHARE KILL
+///                                    sends 1, 2, 3 … up to COUNT to bob with the library, at most SHARE of them in this
+///                                    life, and ends when all COUNT are delivered; kills itself KILL microseconds after
+///                                    its start, or with a minus sign after the first commit; never when it is 0
 ///     store-rig fill PATH BYTES      sends until its files may not grow beyond BYTES, then says why it ended
 @main
 struct Main {
-  static func main() {
+  static func main() async {
     let arguments = CommandLine.arguments
+    if arguments[1] == "chat" { return await chat(arguments) }
     do throws(StoreError) {
       if arguments[1] == "fill" { limitFiles(UInt(arguments[3]) ?? 0) }
       let store = try MessageStore(path: arguments[2])
@@ -98,6 +104,46 @@ struct Main {
     } catch {
       preconditionFailure("a message of our own: \(error)")
     }
+  }
+
+  private static func chat(_ arguments: [String]) async {
+    let (count, share) = (UInt64(arguments[6]) ?? 0, UInt64(arguments[7]) ?? 0)
+    let instant = Int(arguments[8]) ?? 0
+    if instant > 0 { killMyself(after: instant) }
+    var configuration = SIMPConnection.Configuration()
+    configuration.store = arguments[2]
+    configuration.tls = .pinned(arguments[5])
+    configuration.connectTimeout = .seconds(60)
+    do throws(SIMPError) {
+      let connection = try SIMPConnection(to: arguments[3], token: arguments[4], configuration: configuration)
+      try await connection.connected()
+      var next = connection.lastOrder(to: "bob") + 1
+      let last = min(count, next - 1 + share)
+      var isFirst = true
+      while next <= last {
+        let receipt = try connection.post("\(next)", to: "bob")
+        if isFirst {
+          try await receipt.kept()
+          if instant < 0 { killMyself(after: -instant) }
+          isFirst = false
+        }
+        next += 1
+      }
+      try await connection.drain(timeout: .seconds(600))
+      // A life that has done its share waits for its end, whatever it is.
+      if instant != 0 { while true { pause() } }
+      await connection.close()
+    } catch {
+      say("\(error.code): \(error)")
+      exit(1)
+    }
+  }
+
+  private static func killMyself(after microseconds: Int) {
+    // Nobody handles SIGALRM: the kernel ends the process as for SIGKILL, in the middle of whatever it does.
+    var timer = itimerval()
+    timer.it_value = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
+    unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil)
   }
 
   private static func rate(_ store: MessageStore, batch count: Int) throws(StoreError) {
