@@ -59,8 +59,8 @@ struct StoreOpening {
     let (application, version) = (
       try database.number("PRAGMA application_id"), try database.number("PRAGMA user_version")
     )
-    if try database.number("PRAGMA page_count") == 0 {
-      // All in the first page, and so together: whoever is killed here leaves an empty file, or one that is known.
+    if application == 0, try database.number("SELECT count(*) FROM sqlite_schema") == 0 {
+      // New, or left by one that was killed here: each of these is a commit of its own, and the tables come last.
       try database.run("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = \(applicationId)")
     } else {
       guard application == applicationId else { throw .notAStore(path: database.path, "another program made it") }

@@ -47,12 +47,34 @@ struct StoreErrorTests {
 
   @Test func anotherProgramsDataBase() throws {
     let place = try StorePlace()
-    _ = unsafe creat(place.path, 0o600)
+    let descriptor = unsafe creat(place.path, 0o600)
+    close(descriptor)
     do {
       let database = try Database(path: place.path)
       try database.run("CREATE TABLE mail (text TEXT)")
     }
     #expect(throws: StoreError.notAStore(path: place.path, "another program made it")) { try place.open() }
+  }
+
+  /// Each state in which a process can be killed while it makes a store.
+  @Test(arguments: [
+    "", "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = 0x53494D50",
+    "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = 0x53494D50; PRAGMA journal_mode = WAL",
+  ])
+  func oneThatWasBegun(sql: String) throws {
+    let place = try StorePlace()
+    let descriptor = unsafe creat(place.path, 0o600)
+    close(descriptor)
+    do {
+      let database = try Database(path: place.path)
+      try database.run(sql)
+    }
+    do {
+      let store = try place.open()
+      _ = try store.commit(StoreBatch(["a"]))
+      #expect(try store.database.number("PRAGMA auto_vacuum") == 2)
+    }
+    #expect(try place.open().contents.outbox.messages.count == 1)
   }
 
   @Test func aDirectory() throws {
