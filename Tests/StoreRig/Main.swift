@@ -71,7 +71,13 @@ struct Main {
     var next = store.contents.marks.first?.map.end ?? 1
     var waiting = store.contents.received
     var batch = StoreBatch()
+    // Told the store late: most of the time the log alone knows them.
+    var told = StoreBatch()
     while true {
+      if Int.random(in: 0..<5) == 0 {
+        (batch.handedOver, batch.acknowledged) = (told.handedOver, told.acknowledged)
+        told = StoreBatch()
+      }
       for _ in 0..<Int.random(in: 0...8) {
         batch.received.append(message(next))
         next += 1
@@ -83,11 +89,11 @@ struct Main {
         let message = waiting.removeFirst()
         if isManual {
           try store.handover.noteHandedOver(message.id)
-          batch.handedOver.append(message.id)
+          told.handedOver.append(message.id)
           say("got \(message.message.order)\(message.isRedelivered ? " again" : "")")
         }
         try store.handover.noteAcknowledged(message.id)
-        batch.acknowledged.append(message.id)
+        told.acknowledged.append(message.id)
         say(isManual ? "done \(message.message.order)" : "got \(message.message.order)")
       }
     }
