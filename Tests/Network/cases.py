@@ -47,14 +47,18 @@ class BenchRun:
              "--drain", "120s", "--json", "--pin", server.trust["SIMP_PIN"], *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
     def finish(self, seconds=200):
         """Its report, with its status."""
-        try:
+        with self:
             out, err = self.process.communicate(timeout=seconds)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.communicate()
         assert out, f"simp-bench said nothing: {err}\n{self.server.text()[-2000:]}"
         assert self.server.process.poll() is None, f"the server is gone\n{self.server.text()[-4000:]}"
         return json.loads(out) | {"status": self.process.returncode}

@@ -36,9 +36,9 @@ class Field:
         def ip(side, *arguments):
             subprocess.run(["ip", "-n", side, *arguments], check=True)
 
-        for name in (self.people, self.server, self.flooder):
-            subprocess.run(["ip", "netns", "add", name], check=True)
         try:
+            for name in (self.people, self.server, self.flooder):
+                subprocess.run(["ip", "netns", "add", name], check=True)
             for side, there, here, ours, theirs in (
                 (self.people, "p0", "sp0", SERVER_FOR_PEOPLE, [PEOPLE]),
                 (self.flooder, "f0", "sf0", SERVER_FOR_FLOODER, FLOODERS),

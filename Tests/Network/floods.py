@@ -12,6 +12,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "BlackBox")
 import simptls
 from capture import packets
 from field import PEOPLE, SERVER_FOR_PEOPLE, Field, FieldServer, Flood, Load, Residence
+from link import clean_up_on_signals
 from people import PORT
 
 MODES = ("junk", "empty", "headers", "tags", "replay", "idle", "hello", "slow")
@@ -86,4 +87,5 @@ def table(rate=400, seconds=8):
 
 
 if __name__ == "__main__":
+    clean_up_on_signals()
     table()

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -24,6 +25,17 @@ def wan_binary():
     return binary
 
 
+def clean_up_on_signals():
+    """SIGTERM and SIGINT end the program through its `with` blocks, which remove what they made."""
+    def leave(number, _):
+        # Once: a second one would cut the cleaning short.
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, leave)
+
+
 class Link:
     """Clients live on one side, the server on the other; TCP and UDP suffer alike."""
 
@@ -35,9 +47,9 @@ class Link:
         self.report = ""
 
     def __enter__(self):
-        for name in (self.clients, self.server):
-            subprocess.run(["ip", "netns", "add", name], check=True)
         try:
+            for name in (self.clients, self.server):
+                subprocess.run(["ip", "netns", "add", name], check=True)
             options = [f"{name}={value}" for name, value in self.options.items()]
             self.wan = subprocess.Popen(
                 [str(wan_binary()), self.clients, self.server, *options], stderr=subprocess.PIPE, text=True)

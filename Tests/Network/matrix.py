@@ -2,6 +2,7 @@
 
 import cases
 from cases import Case
+from link import clean_up_on_signals
 
 # 32 messages a second of each of 8 pairs, 20 ms there and back unless the row says otherwise.
 LOAD = dict(pairs=8, rate=256, seconds=8)
@@ -67,4 +68,5 @@ def table(rows=ROWS):
 
 
 if __name__ == "__main__":
+    clean_up_on_signals()
     raise SystemExit(table() > 0)

@@ -27,7 +27,12 @@ class Server:
         self.process = None
 
     def __enter__(self):
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            if self.process:
+                self.__exit__()
+            raise
         return self
 
     def start(self):

@@ -8,7 +8,7 @@ import time
 
 import cases
 from cases import Case
-from link import SERVER, Link, wait_until
+from link import SERVER, Link, clean_up_on_signals, wait_until
 from people import Server
 from talk import Talk
 
@@ -65,13 +65,13 @@ def narrow(seconds=20, udp=True, size=1000):
 def beside_tcp(seconds=20, size=1000, delay_ms=20, queue=50):
     """We and one TCP (cubic) flow on 10 Mbit/s, both upwards: bytes a second of each, as they arrived."""
     with Link(loss=0, delay_ms=delay_ms, rate_mbit=10, queue=queue) as link, Server(link, tls=True) as server:
-        load = bench(link, server, seconds, size, [])
-        with Flow(link) as flow:
-            time.sleep(2)  # both are past their beginning
-            before, began = flow.received, time.monotonic()
-            time.sleep(seconds - 3)
-            theirs = (flow.received - before) / (time.monotonic() - began)
-        people = load.finish()
+        with bench(link, server, seconds, size, []) as load:
+            with Flow(link) as flow:
+                time.sleep(2)  # both are past their beginning
+                before, began = flow.received, time.monotonic()
+                time.sleep(seconds - 3)
+                theirs = (flow.received - before) / (time.monotonic() - began)
+            people = load.finish()
     return dict(ours=people["rate_per_s"] * size, theirs=theirs, people=people)
 
 
@@ -143,4 +143,5 @@ def main():
 
 
 if __name__ == "__main__":
+    clean_up_on_signals()
     main()
