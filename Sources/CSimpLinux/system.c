@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
@@ -39,6 +40,7 @@ int simp_timer_arm(int fd, uint64_t nanoseconds) {
 }
 
 struct start {
+  int niceness;
   void (*body)(void *);
   void *argument;
 };
@@ -46,14 +48,17 @@ struct start {
 static void *thread_main(void *raw) {
   struct start start = *(struct start *)raw;
   free(raw);
+  // To Linux 0 is the calling thread here, not the process.
+  if (start.niceness > 0) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + start.niceness);
   start.body(start.argument);
   return NULL;
 }
 
-int simp_thread_start(const char *name, void (*body)(void *), void *argument, uint64_t *thread) {
+int simp_thread_start(
+    const char *name, int niceness, void (*body)(void *), void *argument, uint64_t *thread) {
   struct start *start = malloc(sizeof *start);
   if (!start) return -ENOMEM;
-  *start = (struct start){body, argument};
+  *start = (struct start){niceness, body, argument};
   // A thread inherits the mask of its maker: blocked here, so that no signal can arrive before the thread blocks it.
   sigset_t all, before;
   sigfillset(&all);

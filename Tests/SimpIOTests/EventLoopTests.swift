@@ -1,3 +1,4 @@
+import Glibc
 import SimpCore
 import SimpIO
 import Synchronization
@@ -27,6 +28,19 @@ import Testing
     await withCheckedContinuation { done in loop.execute { done.resume() } }
     loop.close()
     for numbers in seen.numbers.withLock({ $0 }) { #expect(numbers == Array(0..<2000)) }
+  }
+
+  /// A thread may yield the processor to its process's others, by so much more than its maker.
+  @Test func aThreadYieldsByAsMuchAsItIsTold() async throws {
+    @Sendable func nicenessOfCaller() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+    let own = nicenessOfCaller()
+    for more: Int32 in [0, 3] {
+      let loop = try EventLoop()
+      loop.startThread(name: "test-nice", niceness: more)
+      let found = await withCheckedContinuation { done in loop.execute { done.resume(returning: nicenessOfCaller()) } }
+      loop.close()
+      #expect(found == min(own + more, 19))
+    }
   }
 
   @Test func workIsDoneBeforeStopAndDroppedAfterIt() throws {

@@ -78,8 +78,10 @@ uint64_t simp_wall_milliseconds(void);
 int simp_timer_open(void);
 /// Arms for an absolute monotonic time; 0 disarms.
 int simp_timer_arm(int fd, uint64_t nanoseconds);
-/// Starts a joinable thread in which every signal is blocked. Returns 0 or an error.
-int simp_thread_start(const char *name, void (*body)(void *), void *argument, uint64_t *thread);
+/// Starts a joinable thread in which every signal is blocked, and which yields the processor by `niceness` (0 to 19) more
+/// than its maker; a kernel that does not permit that leaves it as it is. Returns 0 or an error.
+int simp_thread_start(
+    const char *name, int niceness, void (*body)(void *), void *argument, uint64_t *thread);
 uint64_t simp_thread_current(void);
 int simp_thread_join(uint64_t thread);
 void simp_thread_detach(uint64_t thread);

@@ -101,15 +101,21 @@ public final class EventLoop: @unchecked Sendable {
     if mayRun { runToEnd() }
   }
 
-  /// Runs the loop on a thread of its own, in which all signals are blocked; `name` shows in tools (15 bytes).
-  public func startThread(name: String) {
+  /// Runs the loop on a thread of its own, in which all signals are blocked.
+  ///
+  /// - Parameters:
+  ///   - name: shows in tools (15 bytes).
+  ///   - niceness: by how much it yields the processor to other threads (0 to 19, `setpriority(2)`); without effect where
+  ///     the system does not permit it.
+  public func startThread(name: String, niceness: Int32 = 0) {
     lifecycle.withLock { state in
       precondition(!state.isFreed && !state.isRunning, "the loop is closed or runs already")
       // SAFETY: the thread takes over the retain and gives it back at its end.
       let selfPointer = unsafe Unmanaged.passRetained(self).toOpaque()
       var thread: UInt64 = 0
       let status = unsafe simp_thread_start(
-        name, { raw in unsafe Unmanaged<EventLoop>.fromOpaque(raw!).takeRetainedValue().runToEnd() }, selfPointer,
+        name, niceness, { raw in unsafe Unmanaged<EventLoop>.fromOpaque(raw!).takeRetainedValue().runToEnd() },
+        selfPointer,
         &thread)
       precondition(status == 0, "a thread cannot be started: \(IOError(code: -status, operation: "start a thread"))")
       state.thread = thread

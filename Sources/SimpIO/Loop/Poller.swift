@@ -71,16 +71,22 @@ final class Poller {
   /// Ends watching and closes the descriptor. May be called twice.
   func close() {
     guard !isClosed else { return }
+    _ = simp_close(release())
+  }
+
+  /// Ends watching, and leaves the descriptor to the caller, who may have another loop watch it at once. Once, while open.
+  func release() -> Int32 {
+    precondition(!isClosed, "a closed descriptor was let go")
     isClosed = true
     owner = nil
-    // SAFETY: libuv lets go of the descriptor inside `uv_close`, so that it may be closed right after it.
+    // SAFETY: libuv lets go of the descriptor inside `uv_close`, so that it is free right after it.
     unsafe handle.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { handle in
       unsafe uv_close(handle) { handle in
         let poller = unsafe Unmanaged<Poller>.fromOpaque(handle!.pointee.data).takeRetainedValue()
         unsafe poller.handle.deallocate()
       }
     }
-    _ = simp_close(fd)
+    return fd
   }
 }
 

@@ -30,7 +30,8 @@ public enum Resolver {
     let pointer = unsafe Unmanaged.passRetained(lookup).toOpaque()
     var thread: UInt64 = 0
     let status = unsafe simp_thread_start(
-      "simp-lookup", { raw in unsafe Unmanaged<Lookup>.fromOpaque(raw!).takeRetainedValue().run() }, pointer, &thread)
+      "simp-lookup", 0, { raw in unsafe Unmanaged<Lookup>.fromOpaque(raw!).takeRetainedValue().run() }, pointer,
+      &thread)
     guard status == 0 else {
       unsafe Unmanaged<Lookup>.fromOpaque(pointer).release()
       let error = IOError(code: -status, operation: "start a thread to look up", subject: "'\(host)'")

@@ -21,8 +21,16 @@ public final class Stream {
   public internal(set) var localAddress: PeerAddress
 
   /// Called with bytes as they came, of any number; the span is good until the handler returns. While it is nil
-  /// nothing is read.
-  public var onBytes: ((Span<UInt8>) -> Void)? { didSet { updateWatch() } }
+  /// nothing is read, and what came with a greeting waits for it.
+  public var onBytes: ((Span<UInt8>) -> Void)? {
+    didSet {
+      if onBytes != nil, !unread.isEmpty { loop.later { [self] in handUnread() } }
+      updateWatch()
+    }
+  }
+
+  /// Called once when bytes may pass, of a stream that was accepted: after its pipe is set up.
+  public var onOpen: (() -> Void)?
 
   /// Called once when the peer ended the connection (nil) or it broke. After nil the owner may still `write` and
   /// `closeAfterFlush`; if it does neither, what is pending is sent and the stream closes.
@@ -50,13 +58,15 @@ public final class Stream {
   private var greeting: [UInt8] = []
   private var wakingBytes = 1
   private var isPaused = false
-  private var hasPeerEnded = false
+  var hasPeerEnded = false
   private var hasFarewell = false
   private var hasEndedOutput = false
-  private var failure: IOError?
+  private(set) var failure: IOError?
+  // BOUND: what one read brings, for nothing is read while nobody takes it.
+  var unread: [UInt8] = []
 
   private var plainOut: [UInt8] = []
-  private var output = SendBuffer()
+  var output = SendBuffer()
   private var isBlocked = false
   private var isDrained = false
   private var isDirty = false
@@ -212,7 +222,7 @@ public final class Stream {
 
   private func take(_ bytes: Span<UInt8>) {
     guard let pipe else {
-      if state == .open { onBytes?(bytes) }
+      if state == .open { hand(over: bytes) }
       return
     }
     if state == .greeting, mayGreet != nil || !greeting.isEmpty {
@@ -231,8 +241,20 @@ public final class Stream {
         IOError(error, operation: "receive from", with: remoteAddress))
     }
     if state == .greeting && pipe.isReady { becomeOpen() }
-    if !plain.isEmpty && state == .open { onBytes?(plain.span) }
+    if !plain.isEmpty && state == .open { hand(over: plain.span) }
     if pipe.isEnded && state != .closed { takeEnd() }
+  }
+
+  private func hand(over plain: Span<UInt8>) {
+    guard unread.isEmpty, let onBytes else { return unread.append(copying: plain) }
+    onBytes(plain)
+  }
+
+  private func handUnread() {
+    guard state == .open, let onBytes, !unread.isEmpty else { return }
+    let bytes = unread
+    unread = []
+    onBytes(bytes.span)
   }
 
   private func takeEnd() {
@@ -275,6 +297,13 @@ public final class Stream {
   private func becomeOpen() {
     state = .open
     if !plainOut.isEmpty { markDirty() }
+    if onOpen != nil {
+      loop.later { [self] in
+        guard state == .open, let onOpen else { return }
+        self.onOpen = nil
+        onOpen()
+      }
+    }
     guard let completion else { return }
     self.completion = nil
     timer?.close()
@@ -335,24 +364,31 @@ public final class Stream {
   /// Closes at once: what is pending is dropped, no handler is called any more. May be called twice.
   public func close() {
     guard state != .closed else { return }
-    state = .closed
-    loop.unregister(self)
     poller.close()
-    timer?.close()
-    timer = nil
-    completion = nil
-    onClosed = nil
-    dropHandlers()
+    leaveLoop()
     plainOut.wipe()
-    greeting = []
+    unread.wipe()
     output.bytes = []
     onGone?()
     onGone = nil
   }
 
+  /// The poller is closed, or has let go.
+  func leaveLoop() {
+    state = .closed
+    loop.unregister(self)
+    timer?.close()
+    timer = nil
+    completion = nil
+    onClosed = nil
+    dropHandlers()
+    greeting = []
+  }
+
   /// What they hold may hold the stream.
   private func dropHandlers() {
     onBytes = nil
+    onOpen = nil
     onClose = nil
     onDrain = nil
     mayGreet = nil
