@@ -48,6 +48,7 @@ public final class Server: @unchecked Sendable {
   private var tokens: TokenAuthority?
   private var embedded: EmbeddedRedis?
   private var probe: RedisLink?
+  private(set) var acceptor: Acceptor?
   private(set) var reactors: [Reactor] = []
   private var shared: ServerShared?
   private var isStopping = false
@@ -169,11 +170,14 @@ public final class Server: @unchecked Sendable {
     var tcp = address(configuration.port)
     var udp = address(configuration.udpPort)
     do throws(IOError) {
+      let acceptor = try Acceptor(shared: shared)
+      self.acceptor = acceptor
+      // Their threads do not run yet, so this one may touch them.
+      tcp.port = try acceptor.open(tcp)
       for number in 0..<configuration.reactors {
         let reactor = try Reactor(number: UInt8(number), shared: shared)
         reactors.append(reactor)
-        // Its thread does not run yet, so this one may touch it.
-        (tcp.port, udp.port) = try reactor.open(tcp: tcp, udp: udp, redis: redis)
+        udp.port = try reactor.open(udp: udp, redis: redis)
       }
       shared.set(reactors)
       self.shared = shared
@@ -189,12 +193,12 @@ public final class Server: @unchecked Sendable {
         try reactor.begin { [self] in control.execute { [self] in reactorIsUp() } }
       }
     } catch {
-      for reactor in reactors { reactor.loop.close() }
-      reactors = []
+      closeLoops()
       shared.set([])
       return completion(.failure(ServerError("\(error)")))
     }
     for reactor in reactors { reactor.loop.startThread(name: "simp-reactor-\(reactor.number)") }
+    acceptor?.loop.startThread(name: "simp-acceptor", niceness: Acceptor.niceness)
   }
 
   private func reactorIsUp() {
@@ -202,6 +206,13 @@ public final class Server: @unchecked Sendable {
     guard starting == 0, let onReady else { return }
     self.onReady = nil
     onReady()
+  }
+
+  private func closeLoops() {
+    acceptor?.loop.close()
+    acceptor = nil
+    for reactor in reactors { reactor.loop.close() }
+    reactors = []
   }
 
   // MARK: - Reload
@@ -226,13 +237,13 @@ public final class Server: @unchecked Sendable {
 
   // MARK: - Health
 
-  /// Asks every reactor for a sign of life. On the control loop. Does nothing while an earlier question is open.
+  /// Asks every reactor, and the acceptor, for a sign of life. On the control loop. Does nothing while an earlier question is open.
   ///
   /// - Parameter completion: called on the control loop when all have answered; never, if one does not.
   public func checkReactors(completion: @escaping @Sendable () -> Void) {
     guard unanswered == 0 else { return }
-    guard !reactors.isEmpty else { return completion() }
-    unanswered = reactors.count
+    guard let acceptor, !reactors.isEmpty else { return completion() }
+    unanswered = reactors.count + 1
     let answered: @Sendable () -> Void = { [self] in
       control.execute { [self] in
         unanswered -= 1
@@ -240,6 +251,7 @@ public final class Server: @unchecked Sendable {
       }
     }
     for reactor in reactors { reactor.perform { _ in answered() } }
+    acceptor.perform { _ in answered() }
   }
 
   // MARK: - Stop
@@ -258,8 +270,12 @@ public final class Server: @unchecked Sendable {
         if running == 0 { finishStopping(completion) }
       }
     }
-    if reactors.isEmpty { return finishStopping(completion) }
-    for reactor in reactors { reactor.perform { $0.stop(refusal, completion: stopped) } }
+    guard let acceptor else { return finishStopping(completion) }
+    // Whom the acceptor has handed over is told as well.
+    acceptor.perform { [reactors] acceptor in
+      acceptor.stop()
+      for reactor in reactors { reactor.perform { $0.stop(refusal, completion: stopped) } }
+    }
   }
 
   /// What clients are told when the server goes down: to come back when its successor may be there, and spread so that
@@ -274,8 +290,7 @@ public final class Server: @unchecked Sendable {
   }
 
   private func finishStopping(_ completion: @escaping @Sendable () -> Void) {
-    for reactor in reactors { reactor.loop.close() }
-    reactors = []
+    closeLoops()
     // They know one another through it.
     shared?.set([])
     shared = nil

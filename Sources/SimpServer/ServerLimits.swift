@@ -11,10 +11,11 @@ public struct ServerLimits: Sendable, Hashable {
   public var connectionsPerAddress = 256
   /// Whether that holds for this machine's own addresses too: proxies and load testers come from there.
   public var isLoopbackLimited = false
-  /// Connections that have not logged in, of each reactor: beyond, of the address that has more than its share the one
+  /// Connections that have not shaken hands, and of each reactor those that have not logged in: beyond, of the address that has more than its share the one
   /// that waits longest goes. A flood from a few addresses so keeps out itself.
   public var waitingConnections = 1024
-  /// TLS handshakes a second; more wait their turn. One costs half a millisecond: this is a quarter of a core.
+  /// TLS handshakes a second; more wait their turn. One costs half a millisecond: this is a quarter of a core,
+  /// which those inside need not share while they want it.
   public var handshakesPerSecond = 500
   /// Logins a second: beyond, they are told when to come back. Ten thousand clients of a restarted server are back in
   /// 20 s.
@@ -51,7 +52,8 @@ public struct ServerLimits: Sendable, Hashable {
         "connections-per-address", "COUNT", nil,
         "TCP connections from one address or IPv6 /64 (\(standard.connectionsPerAddress); loopback: only if given)"),
       flag(
-        "connections-waiting", "COUNT", standard.waitingConnections, "connections of a reactor that have not logged in"),
+        "connections-waiting", "COUNT", standard.waitingConnections,
+        "connections that have not shaken hands, and of a reactor, not logged in"),
       flag("handshakes-per-second", "COUNT", standard.handshakesPerSecond, "TLS handshakes; more wait"),
       flag("logins-per-second", "COUNT", standard.loginsPerSecond, "logins; more are told when to come back"),
       Flag(

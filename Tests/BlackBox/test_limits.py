@@ -1,5 +1,6 @@
 """What one peer may cost the server: each limit met, with the word that it gets, and what it does not do to others."""
 
+import pathlib
 import signal
 import socket
 import tempfile
@@ -55,6 +56,17 @@ def closes(raw):
     raw.settimeout(PATIENCE)
     try:
         return raw.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def ends(raw):
+    """Whether the server ends this connection, whatever it says before."""
+    raw.settimeout(PATIENCE)
+    try:
+        while raw.recv(4096):
+            pass
+        return True
     except ConnectionResetError:
         return True
 
@@ -126,6 +138,21 @@ def test_of_those_who_do_not_log_in_the_oldest_goes(limited, names):
         each.close()
 
 
+def test_of_those_who_shook_hands_and_do_not_log_in_the_oldest_goes_too(limited, names):
+    server, clients = limited("--connections-waiting", "8", "--login-time", "600s")
+    alice = clients.login(*names("alice"))
+    idle = [simptls.wrap(connect(server), server.pin) for _ in range(8)]
+    for _ in range(4):
+        bob = clients.login(*names("bob"))
+        assert is_alive(bob)
+    assert ends(idle[0])
+    more = [simptls.wrap(connect(server), server.pin) for _ in range(24)]
+    assert all(ends(each) for each in idle[1:] + more[:16])
+    assert is_alive(alice) and is_alive(bob)
+    for each in idle + more:
+        each.close()
+
+
 def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited, counted):
     """Nothing, half a hello byte by byte, a hello and no more, a login byte by byte: the same end."""
     server, clients = limited("--login-time", "2s")
@@ -161,6 +188,31 @@ def test_too_slow_a_login_ends_with_its_time_also_inside_the_handshake(limited, 
     assert time.monotonic() - began > 1
     assert heard["silent"] == heard["dripping"] == b""
     assert counted(server, clients)["simp_logins_timed_out_total"] == 4
+
+
+def test_the_time_to_log_in_begins_at_the_door(limited):
+    """Who shakes hands late has no more time: it goes before one that came after it and shook hands before it."""
+    server, _ = limited("--login-time", "8s")
+    first = connect(server)
+    time.sleep(3)
+    second = simptls.wrap(connect(server), server.pin)
+    first = simptls.wrap(first, server.pin)
+    assert ends(first)
+    second.settimeout(0.01)
+    with pytest.raises((TimeoutError, simptls.ssl.SSLWantReadError)):
+        assert second.recv(4096), "both ended together"
+    assert ends(second)
+    first.close()
+    second.close()
+
+
+def test_who_takes_connections_yields_to_who_carries_messages(limited):
+    server, _ = limited()
+    niceness = {}
+    for task in pathlib.Path(f"/proc/{server.program.process.pid}/task").iterdir():
+        niceness[(task / "comm").read_text().strip()] = int((task / "stat").read_text().rsplit(")", 1)[1].split()[16])
+    own = niceness["simp-reactor-0"]
+    assert niceness["simp-acceptor"] == min(own + 10, 19), niceness
 
 
 def test_more_handshakes_than_a_second_has_wait_their_turn(limited, names):

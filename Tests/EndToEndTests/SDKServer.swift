@@ -104,6 +104,12 @@ final class SDKServer: Sendable {
     control.execute { server?.reactors.first?.perform { _ in body() } }
   }
 
+  /// Runs on the thread that takes connections.
+  func onAcceptor(_ body: @escaping @Sendable () -> Void) {
+    let server = server.withLock { $0 }
+    control.execute { server?.acceptor?.perform { _ in body() } }
+  }
+
   /// Stops as for SIGTERM.
   func stop() async {
     let server = server.withLock { server in

@@ -3,16 +3,25 @@ import SimpIO
 import Testing
 
 @Suite struct ServerHealthTests {
-  @Test func aServerIsAliveWhileEachReactorAnswers() async throws {
+  enum Part: CaseIterable { case reactor, acceptor }
+
+  /// Whichever thread does nothing any more.
+  @Test(arguments: Part.allCases) func aServerIsAliveWhileEachThreadAnswers(_ part: Part) async throws {
     try await withSDKServer { server in
+      @Sendable func onPart(_ body: @escaping @Sendable () -> Void) {
+        switch part {
+        case .reactor: server.onReactor(body)
+        case .acceptor: server.onAcceptor(body)
+        }
+      }
       await withCheckedContinuation { continuation in server.checkReactors { continuation.resume() } }
-      // A reactor that reads from a pipe with nothing in it does nothing else.
+      // Who reads from a pipe with nothing in it does nothing else.
       var ends: [Int32] = [0, 0]
       let isMade = unsafe pipe(&ends) == 0
       try #require(isMade)
       let (read, write) = (ends[0], ends[1])
       let isAlive = Locked(false)
-      server.onReactor {
+      onPart {
         var byte: UInt8 = 0
         _ = unsafe Glibc.read(read, &byte, 1)
       }
@@ -22,9 +31,10 @@ import Testing
       #expect(!isAlive.withLock { $0 })
       var byte: UInt8 = 1
       _ = unsafe Glibc.write(write, &byte, 1)
-      // Each answer comes after what was asked before.
+      // Each answer comes after what was asked of that thread before.
       for _ in 0..<3 {
         await withCheckedContinuation { continuation in server.onReactor { continuation.resume() } }
+        await withCheckedContinuation { continuation in server.onAcceptor { continuation.resume() } }
         await withCheckedContinuation { continuation in server.onControl { continuation.resume() } }
       }
       #expect(isAlive.withLock { $0 })

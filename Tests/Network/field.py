@@ -1,4 +1,8 @@
-"""A server between people and somebody who floods it: three network namespaces and two cables."""
+"""A server between people and somebody who floods it: three network namespaces and two cables.
+
+All three share a machine here, which they would not. So the flooder has a core of its own, the last, and people go first
+on what they share with the server: what they wait for is the server, and what the flood makes the kernel do.
+"""
 
 import itertools
 import json
@@ -14,6 +18,8 @@ SERVER_FOR_PEOPLE, PEOPLE = "10.97.1.2", "10.97.1.1"
 SERVER_FOR_FLOODER = "10.97.2.2"
 FLOODERS = [f"10.97.2.{last}" for last in range(10, 74)]
 _numbers = itertools.count()
+_cores = sorted(os.sched_getaffinity(0))
+FLOODERS_CORE, OTHER_CORES = _cores[-1:], _cores[:-1] or _cores
 
 
 def flood_binary():
@@ -61,7 +67,11 @@ class Field:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
     def popen(self, side, command, **options):
-        return subprocess.Popen(["ip", "netns", "exec", side, *map(str, command)], **options)
+        cores = FLOODERS_CORE if side == self.flooder else OTHER_CORES
+        first = ["nice", "-n", "-10"] if side == self.people else []
+        return subprocess.Popen(
+            ["taskset", "-c", ",".join(map(str, cores)), *first, "ip", "netns", "exec", side, *map(str, command)],
+            **options)
 
 
 class FieldServer(Server):

@@ -27,7 +27,7 @@ final class Admission: Sendable {
     self.limits = limits
     state = Locked(
       State(
-        // A burst of handshakes takes 4 ms at most, a turn of the loop for each.
+        // A burst of handshakes takes 4 ms at most.
         handshakes: TokenBucket(perSecond: limits.handshakesPerSecond, burst: min(limits.handshakesPerSecond, 8)),
         logins: TokenBucket(perSecond: limits.loginsPerSecond, burst: 2 * limits.loginsPerSecond)))
   }

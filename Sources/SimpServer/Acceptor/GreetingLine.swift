@@ -1,12 +1,10 @@
 internal import SimpCore
 
-/// Which handshakes of TLS may go on: as many a second as there is a rate for, and one a turn of the loop, because one
-/// takes longer than a batch of datagrams, which so waits for one at most. The others stand in line, each source in its
-/// turn.
+/// Which handshakes of TLS may go on: as many a second as there is a rate for. The others stand in line, each source in
+/// its turn.
 struct GreetingLine {
-  // BOUND: connections that have not logged in; who ends is removed.
+  // BOUND: connections that have not shaken hands; who ends is removed.
   private var waiting = FairQueue()
-  private var isTurnTaken = false
   /// When `next` is to be asked; `.never` while nobody waits.
   private(set) var due = Instant.never
 
@@ -16,37 +14,25 @@ struct GreetingLine {
   /// - Returns: whether it is answered now; else it waits.
   mutating func arrive(_ id: UInt64, from source: PeerSource, now: Instant, take: (Instant) -> Interval?) -> Bool {
     if waiting.isEmpty {
-      if isTurnTaken {
-        due = now
-      } else if let wait = take(now) {
-        due = now + wait
-      } else {
-        isTurnTaken = true
-        return true
-      }
+      guard let wait = take(now) else { return true }
+      due = now + wait
     }
     waiting.append(id, from: source)
     return false
   }
 
-  /// The one that goes on now, nil when none may yet. `due` says when to ask again, in a later turn.
+  /// The one that goes on now, nil when none may yet. `due` says when to ask again.
   mutating func next(now: Instant, take: (Instant) -> Interval?) -> UInt64? {
-    due = waiting.isEmpty ? .never : now
-    guard !waiting.isEmpty, !isTurnTaken else { return nil }
+    due = .never
+    guard !waiting.isEmpty else { return nil }
     if let wait = take(now) {
       due = now + wait
       return nil
     }
-    isTurnTaken = true
     let id = waiting.popFirst()
-    if waiting.isEmpty { due = .never }
+    if !waiting.isEmpty { due = now }
     return id
   }
-
-  /// One that was let go on is answered in this turn, which may be the one after that in which it was chosen.
-  mutating func begins() { isTurnTaken = true }
-
-  mutating func turnEnded() { isTurnTaken = false }
 
   mutating func remove(_ id: UInt64) { waiting.remove(id) }
 }

@@ -3,8 +3,8 @@ internal import SimpIO
 internal import SimpRedis
 internal import SimpSupport
 
-/// One thread of the server: its loop, its UDP socket and TCP listener, its link to Redis, and the sessions it
-/// accepted. In a turn of the loop everything that arrived is taken in first; then each session that has something to
+/// One thread of the server: its loop, its UDP socket, its link to Redis, and the sessions of the connections that the
+/// acceptor gave it. In a turn of the loop everything that arrived is taken in first; then each session that has something to
 /// say is flushed once, and the datagrams leave in batches.
 ///
 /// `@unchecked Sendable`: after `init` everything is touched on the loop's thread only; other threads call `perform`.
@@ -15,7 +15,6 @@ final class Reactor: @unchecked Sendable {
   private var board: Switchboard!
   private var store: EndpointStore!
   private var socket: DatagramSocket?
-  private var listener: StreamListener?
   private var streams: [UInt64: Stream] = [:]
   private var dirty: [SessionEntry] = []
   // BOUND: the sessions that were heard or flushed since the gauge's last tick, once each.
@@ -26,9 +25,6 @@ final class Reactor: @unchecked Sendable {
   private var streamsClosing = 0
   /// Connections that have not logged in.
   private var waiting = FairQueue()
-  /// Those of them whose handshake has to wait.
-  private var greetings = GreetingLine()
-  private var greetingTimer: LoopTimer!
   private var gauge: LoadGauge
   private var gaugeTimer: LoopTimer!
   private var floods = FloodSources()
@@ -53,10 +49,10 @@ final class Reactor: @unchecked Sendable {
 
   // MARK: - Start
 
-  /// Opens the ports. On the loop.
+  /// Opens the port. On the loop.
   ///
-  /// - Returns: the ports in force.
-  func open(tcp: PeerAddress, udp: PeerAddress, redis: RedisAddress) throws(IOError) -> (tcp: UInt16, udp: UInt16) {
+  /// - Returns: the port in force.
+  func open(udp: PeerAddress, redis: RedisAddress) throws(IOError) -> UInt16 {
     let isShared = shared.reactors > 1
     let socket = try DatagramSocket(loop: loop, bind: udp, reusePort: isShared)
     self.socket = socket
@@ -73,7 +69,6 @@ final class Reactor: @unchecked Sendable {
       if self.number == 0 { self.board.rewriteRevocations() }
     }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
-    greetingTimer = loop.makeTimer { [unowned self] in self.greetNext() }
     gaugeTimer = loop.makeTimer { [unowned self] in
       self.count()
       if self.floods.tick(now: self.loop.now) { self.refuseFloods() }
@@ -82,15 +77,7 @@ final class Reactor: @unchecked Sendable {
     gaugeTimer.arm(at: gauge.tick(now: loop.now))
     loop.addTurnEnd { [unowned self] in self.endTurn() }
     socket.onReceive { [unowned self] datagram, address in self.receive(&datagram, from: address) }
-    let makePipe: () -> any BytePipe = { [shared] in
-      if let tls = shared.tls { tls.makePipe() } else { PlainPipe() }
-    }
-    let listener = try StreamListener(loop: loop, address: tcp, reusePort: isShared, makePipe: makePipe) {
-      [unowned self] stream, peer in
-      self.accept(stream, from: peer)
-    }
-    self.listener = listener
-    return (listener.localAddress.port, socket.localAddress.port)
+    return socket.localAddress.port
   }
 
   /// All reactors have opened: datagrams go to their owner, and Redis is asked.
@@ -104,43 +91,27 @@ final class Reactor: @unchecked Sendable {
 
   // MARK: - Input
 
-  private func accept(_ stream: Stream, from peer: PeerAddress) {
-    var refusal: Refusal?
-    switch shared.admission.enter(peer) {
-    case .admitted: break
-    case .told(let reason):
-      shared.counters.connectionsRefused.add()
-      refusal = reason
-    case .dropped:
-      shared.counters.connectionsRefused.add()
-      return stream.close()
-    }
-    let entry = board.begin(now: loop.now)
+  /// Takes up a connection that the acceptor took.
+  ///
+  /// - Parameters:
+  ///   - since: when it came; its time to log in began there.
+  ///   - refusal: why its login will be refused.
+  func adopt(_ detached: DetachedStream, since: Instant, refusal: Refusal?) {
+    // A loop that cannot watch it has no descriptors or memory left, and has closed it.
+    guard !isStopping, let stream = try? Stream(loop: loop, adopting: detached) else { return }
+    let peer = stream.remoteAddress
+    let entry = board.begin(now: since)
     let id = entry.session.id
     entry.turnedAway = refusal
     streams[id] = stream
-    stream.onGone = { [shared] in shared.admission.leave(peer) }
-    let source = PeerSource(peer)
-    beginWaiting(entry, from: source)
-    if shared.tls != nil { stream.mayGreet = { [unowned self] in self.mayGreet(id, from: source) } }
+    beginWaiting(entry, from: PeerSource(peer))
     shared.log.debug("connection", ["session": id, "address": peer])
-    var isGreeted = shared.tls == nil
     // The handlers hold the session while they run: it may end, and leave the switchboard, in the middle of one.
-    stream.onBytes = { [unowned self, unowned stream] bytes in
-      if !isGreeted {
-        isGreeted = true
-        self.count(stream.agreement)
-      }
+    stream.onBytes = { [unowned self] bytes in
       entry.session.receive(stream: bytes, now: self.loop.now)
       self.needsFlush(entry)
     }
-    stream.onClose = { [unowned self] error in
-      if let error, error.isProtocolError || error.isUntrusted {
-        if !isGreeted { self.shared.counters.handshakesFailed.add() }
-        self.shared.log.debug("tls failed", ["session": id, "address": peer, "reason": error.detail ?? "\(error)"])
-      }
-      entry.session.connectionClosed(now: self.loop.now)
-    }
+    stream.onClose = { [unowned self] _ in entry.session.connectionClosed(now: self.loop.now) }
     stream.onDrain = { [unowned self] in self.needsFlush(entry) }
     needsFlush(entry)
   }
@@ -148,7 +119,7 @@ final class Reactor: @unchecked Sendable {
   private func beginWaiting(_ entry: SessionEntry, from source: PeerSource) {
     entry.isWaiting = true
     waiting.append(entry.session.id, from: source)
-    // BOUND: connections without a login. Of who has most the oldest goes, for an honest one is soon through.
+    // BOUND: connections without a login. Of who has most the oldest goes, for an honest one is soon in.
     guard waiting.count > shared.limits.waitingConnections, let oldest = waiting.displace(for: source),
       let displaced = board.entries[oldest]
     else { return }
@@ -156,31 +127,6 @@ final class Reactor: @unchecked Sendable {
     shared.counters.connectionsDisplaced.add()
     displaced.session.end(
       Refusal(.overloaded, "too many connections wait for their login", retryAfterMilliseconds: 1000), now: loop.now)
-  }
-
-  /// The first message of a handshake is there: whether it is answered now, or later.
-  private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
-    guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else { return true }
-    shared.counters.handshakesDelayed.add()
-    greetingTimer.arm(at: greetings.due)
-    return false
-  }
-
-  private func greetNext() {
-    if let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = streams[id] {
-      // It goes on at the end of this turn, so that it is the one of the next.
-      stream.mayGreet = { [unowned self] in
-        self.greetings.begins()
-        return true
-      }
-      stream.resumeReading()
-    }
-    greetingTimer.arm(at: greetings.due)
-  }
-
-  private func count(_ agreement: TLSPipe.Agreement?) {
-    shared.counters.handshakes.add()
-    if agreement?.isResumed == true { shared.counters.handshakesResumed.add() }
   }
 
   private func receive(_ datagram: inout MutableSpan<UInt8>, from address: PeerAddress) {
@@ -266,7 +212,6 @@ final class Reactor: @unchecked Sendable {
       index += 1
     }
     dirty.removeAll(keepingCapacity: true)
-    greetings.turnEnded()
     postNotes()
     armTimer()
     if isStopping, streams.isEmpty, streamsClosing == 0, store.isSettled { finishStopping() }
@@ -329,8 +274,6 @@ final class Reactor: @unchecked Sendable {
 
   /// Tells clients, lets them have what is queued, removes their endpoints, and calls back on the loop.
   func stop(_ refusal: Refusal, completion: @escaping @Sendable () -> Void) {
-    listener?.close()
-    listener = nil
     onStopped = completion
     isStopping = true
     board.endAll(refusal, now: loop.now)
@@ -409,7 +352,6 @@ extension Reactor: SwitchboardPorts {
   func sessionEnded(_ entry: SessionEntry) {
     let id = entry.session.id
     waiting.remove(id)
-    greetings.remove(id)
     guard let stream = streams.removeValue(forKey: id) else { return }
     // Nothing can be said inside a handshake; waiting for the peer would only keep the descriptor.
     guard stream.isOpen else { return stream.close() }
