@@ -81,6 +81,49 @@ import Testing
     #expect(offers(outbox) == [5])
   }
 
+  /// Where there was no room there is room for a few: batches double while they are taken, and shrink when they are not.
+  @Test func whatFoundNoRoomFollowsInBatches() throws {
+    let outbox = try offered(60)
+    func refuse(_ orders: ClosedRange<UInt64>) {
+      for order in orders { _ = outbox.markLater(key(order), code: .noRoom, resume: now + .seconds(1)) }
+      #expect(offers(outbox) == [])
+      outbox.resume(now: now + .seconds(1))
+    }
+    func take(_ orders: [UInt64]) { for order in orders { _ = outbox.markAccepted(key(order), now: now) } }
+    refuse(1...60)
+    #expect(offers(outbox) == [1])
+    take([1])
+    #expect(offers(outbox) == [2, 3, 4, 5])
+    take([2, 3, 4])
+    #expect(offers(outbox) == [], "the whole batch first")
+    take([5])
+    #expect(offers(outbox) == Array(6...13))
+    take(Array(6...13))
+    #expect(offers(outbox) == Array(14...29))
+    take([14])
+    refuse(15...29)
+    #expect(offers(outbox) == [15])
+    take([15])
+    #expect(offers(outbox) == Array(16...23))
+    take(Array(16...23))
+    #expect(offers(outbox) == Array(24...39))
+  }
+
+  /// A copy that went another way may finish all of a batch before it is offered.
+  @Test func aBatchThatIsFinishedBeforeItIsOfferedIsFollowedByTheNext() throws {
+    let outbox = try offered(20)
+    for order: UInt64 in 1...20 { _ = outbox.markLater(key(order), code: .noRoom, resume: now + .seconds(1)) }
+    outbox.resume(now: now + .seconds(1))
+    #expect(offers(outbox) == [1])
+    for order: UInt64 in 1...9 { _ = outbox.finish(key(order)) }
+    var offered: [UInt64] = []
+    while let offer = outbox.nextOffer() {
+      offered.append(offer.key.order)
+      _ = outbox.finish(offer.key)
+    }
+    #expect(offered == Array(10...20) && outbox.count == 0)
+  }
+
   @Test func otherConversationsDoNotWait() throws {
     let outbox = try offered(1)
     _ = outbox.markLater(key(1), resume: now + .seconds(1))

@@ -39,6 +39,8 @@ public final class Outbox {
     var announced: UInt64 = 0
     /// Offered again and not accepted yet: what is new waits for them.
     var catchingUp: Set<UInt64> = []
+    /// How many of those that wait are offered together, when the lowest was taken.
+    var burst = Outbox.firstBurst
     var isReady = false
 
     var hasFresh: Bool { nextFresh < nextOrder }
@@ -98,6 +100,10 @@ public final class Outbox {
 
   /// Messages without a final receipt.
   public var count: Int { entries.count }
+
+  /// A recipient that lacked room has it for a few at a time: all that waits would be sent for a few of it to be taken,
+  /// and the answers LATER to the rest would make them wait as long again. So batches double while they are taken.
+  static let firstBurst = 16
 
   public enum Full: Error, Hashable, Sendable {
     case messages, bytes
@@ -187,13 +193,16 @@ public final class Outbox {
   }
 
   private func nextKey(in index: Int) -> (MessageKey, byTCP: Bool)? {
-    while !conversations[index].again.isEmpty {
-      let order = conversations[index].again.removeFirst()
-      let key = MessageKey(conversation: UInt32(index), order: order)
-      guard entries[key] != nil else { continue }
-      conversations[index].catchingUp.insert(order)
-      return (key, true)
-    }
+    repeat {
+      while !conversations[index].again.isEmpty {
+        let order = conversations[index].again.removeFirst()
+        let key = MessageKey(conversation: UInt32(index), order: order)
+        guard entries[key] != nil else { continue }
+        conversations[index].catchingUp.insert(order)
+        return (key, true)
+      }
+      // All of a batch may have been finished before it was offered: the next one follows.
+    } while takeBatch(of: index)
     guard conversations[index].mayOfferFresh else { return nil }
     // What the receivers can tell apart ends a window above the floor.
     guard conversations[index].nextFresh - conversations[index].floor < WireLimits.orderWindow else { return nil }
@@ -236,6 +245,9 @@ public final class Outbox {
     entries[key]?.accepted = nil
     conversations[index].catchingUp.remove(key.order)
     conversations[index].deferred.insert(key.order)
+    if conversations[index].resume == nil {
+      conversations[index].burst = max(1, conversations[index].burst / 4)
+    }
     // What was still to be offered again waits with it: it would be answered LATER as well, and the wait would be over
     // for the lowest alone.
     conversations[index].deferred.formUnion(conversations[index].again)
@@ -320,18 +332,28 @@ public final class Outbox {
     }
   }
 
-  /// A message was taken: what was deferred with it follows, in order, by TCP.
+  /// A message was taken: what was deferred with it follows, in order, by TCP, more each time.
   private func caughtUp(_ key: MessageKey) {
     let index = Int(key.conversation)
     conversations[index].catchingUp.remove(key.order)
-    guard conversations[index].resume == nil, conversations[index].catchingUp.isEmpty,
-      conversations[index].again.isEmpty
-    else { return }
-    if !conversations[index].deferred.isEmpty {
-      conversations[index].again = conversations[index].deferred.sorted()
-      conversations[index].deferred = []
-    }
+    _ = takeBatch(of: index)
     makeReady(key.conversation)
+  }
+
+  /// Of what was deferred the lowest are to be offered, when nothing offered before is waited for.
+  ///
+  /// - Returns: whether there are any.
+  private func takeBatch(of index: Int) -> Bool {
+    let conversation = conversations[index]
+    guard conversation.resume == nil, conversation.catchingUp.isEmpty, conversation.again.isEmpty,
+      !conversation.deferred.isEmpty
+    else { return false }
+    // Who was not here has all the room there is.
+    let count = conversation.laterCode == .notOnline ? Int.max : conversation.burst
+    conversations[index].burst = min(conversation.burst * 2, WireLimits.windowMessages)
+    conversations[index].again = Array(conversation.deferred.sorted().prefix(count))
+    conversations[index].deferred.subtract(conversations[index].again)
+    return true
   }
 
   // MARK: - Bookkeeping
