@@ -51,6 +51,17 @@ import Testing
     #expect(control.window == 8400)
   }
 
+  /// What flew under the former window counts on, so the largest one is remembered.
+  @Test func anotherWayBeginsAnew() {
+    var control = CongestionControl()
+    control.limited(at: 10)
+    for number: UInt64 in 0..<10 { control.receipted(number, bytes: 1200, sent: at(0)) }
+    control.lost(sent: at(5), now: at(20))
+    control.startAnew()
+    #expect(control.window == 12_000 && control.isInSlowStart && control.congestionEvents == 0)
+    #expect(control.largest == 24_000)
+  }
+
   @Test func theWindowHasAnEnd() {
     var control = CongestionControl()
     control.limited(at: .max)

@@ -56,6 +56,13 @@ struct CongestionControl {
     receiptedBytes = 0
   }
 
+  /// Datagrams take a way that nobody knows. What flew under the former window still counts, so the largest stays.
+  mutating func startAnew() {
+    let largest = largest
+    self = CongestionControl()
+    self.largest = largest
+  }
+
   /// Nothing arrived for so long that what is known of the path is worth nothing (RFC 9002, section 7.6).
   mutating func collapse() {
     window = Self.minimumWindow

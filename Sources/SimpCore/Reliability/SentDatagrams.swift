@@ -197,7 +197,7 @@ struct SentDatagrams {
   /// Datagrams go to another machine from now on: nothing is known of the way there (RFC 9000, section 9.4).
   mutating func pathChanged() {
     rtt = RTTEstimator()
-    congestion = CongestionControl()
+    congestion.startAnew()
     pacer = Pacer()
     firstSample = nil
   }
