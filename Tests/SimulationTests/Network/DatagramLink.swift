@@ -113,8 +113,8 @@ final class DatagramLink {
 
   /// Whoever does not run finds in its socket what came meanwhile, as far as that holds it.
   private func awaitReceiver(_ copy: Copy) -> Bool {
-    guard let sleep = receiverSleeps.first(where: { $0.contains(copy.arrival) }) else { return true }
-    if asleep.until != sleep.upperBound { asleep = (sleep.upperBound, 0) }
+    guard let end = receiverSleeps.end(from: copy.arrival) else { return true }
+    if asleep.until != end { asleep = (end, 0) }
     asleep.waiting += 1
     guard asleep.waiting <= conditions.socket else {
       counters.overrun += 1
@@ -126,7 +126,7 @@ final class DatagramLink {
 
   /// When a copy is read: not while its receiver sleeps.
   func reading(of copy: Copy) -> Instant {
-    receiverSleeps.first { $0.contains(copy.arrival) }?.upperBound ?? copy.arrival
+    receiverSleeps.end(from: copy.arrival) ?? copy.arrival
   }
 
   /// A copy is here.

@@ -94,12 +94,12 @@ final class StreamLink {
       arrival = arrival + random.interval(upTo: conditions.hiccup)
     }
     arrival = max(arrival, lastArrival)
-    if let stall = conditions.stalls.first(where: { $0.contains(arrival) }) {
-      arrival = stall.upperBound
+    if let end = conditions.stalls.end(from: arrival) {
+      arrival = end
       counters.stalled += 1
     }
-    if let sleep = receiverSleeps.first(where: { $0.contains(arrival) }) {
-      arrival = sleep.upperBound
+    if let end = receiverSleeps.end(from: arrival) {
+      arrival = end
       counters.sleptOver += 1
     }
     lastArrival = arrival
@@ -114,4 +114,13 @@ final class StreamLink {
   }
 
   func delivered(_ count: Int) { bytesUnderWay -= count }
+}
+
+extension [Range<Instant>] {
+  /// When the spans that hold an instant are over, be it that one begins before another ended; nil when none holds it.
+  func end(from instant: Instant) -> Instant? {
+    var end: Instant?
+    while let span = first(where: { $0.contains(end ?? instant) }) { end = span.upperBound }
+    return end
+  }
 }

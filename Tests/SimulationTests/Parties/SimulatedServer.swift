@@ -115,7 +115,7 @@ final class SimulatedServer {
   }
 
   /// This instant, or when its process runs again.
-  func awake(_ instant: Instant) -> Instant { sleeps.first { $0.contains(instant) }?.upperBound ?? instant }
+  func awake(_ instant: Instant) -> Instant { sleeps.end(from: instant) ?? instant }
 
   func pump() {
     guard awake(world.now) == world.now else { return }
