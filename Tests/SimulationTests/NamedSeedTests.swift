@@ -50,6 +50,27 @@ import Testing
     run(try named("application sleeps 3 s of each 4 s"), seed: seed)
   }
 
+  /// Whatever waited for room was sent for a handful to be taken, over and over: 1000 s for 800 messages.
+  @Test func littleRoomAtTheEndOfALongRoad() {
+    let run = ScenarioRun(.drawn(4584), seed: 4584)
+    for failure in run.failures { Issue.record("seed 4584: \(failure)") }
+    #expect(run.retransmissions < 2 * UInt64(run.messages), "\(run.retransmissions) sent again")
+  }
+
+  /// All of a batch that had waited for room was finished before its turn, and the next never had one.
+  @Test(arguments: [604, 609, 750, 982] as [UInt64])
+  func aBatchIsFinishedBeforeItsTurn(seed: UInt64) { run(.drawn(seed), seed: seed) }
+
+  /// TCP stood still for longer than a login may take, so that clients gave it up and tried once more.
+  @Test(arguments: [2115, 4782, 5486, 10_112, 12_297, 28_605, 36_625, 37_300, 37_644, 38_151, 38_952] as [UInt64])
+  func aLoginIsHeldUp(seed: UInt64) { run(.drawn(seed), seed: seed) }
+
+  /// A process stood still while it stood still, and read meanwhile.
+  @Test func aSleepWithinASleep() { run(.drawn(43_673), seed: 43_673) }
+
+  /// More flew than the window that its owner began with when it moved.
+  @Test func aMoveWithAFullWindow() { run(.drawn(43_813), seed: 43_813) }
+
   /// One datagram in all is lost, each of the first in turn: proofs, the first message, the first receipt.
   @Test(arguments: 0..<16) func oneDatagramIsLost(index: Int) {
     for isUp in [true, false] {
