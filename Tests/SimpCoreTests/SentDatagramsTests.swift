@@ -35,6 +35,15 @@ import Testing
     #expect(sent.lostCount == 1 && sent.bytesInFlight == 1000)
   }
 
+  /// Probes do not ask the window; what they may add to it has an end.
+  @Test func moreThanTheWindowAndADatagramIsOverfull() {
+    var sent = SentDatagrams()
+    send(13, at: at(0), in: &sent)
+    #expect(sent.bytesInFlight == 13_000 && !sent.isOverfull)
+    send(at: at(0), in: &sent)
+    #expect(sent.isOverfull)
+  }
+
   @Test func nineEighthsOfARoundTripMakeALoss() throws {
     var sent = SentDatagrams()
     send(at: at(0), in: &sent)

@@ -68,6 +68,11 @@ struct SentDatagrams {
   /// One that wants its receipt now flies: word of all before it is on its way.
   var hasWantedInFlight: Bool { wantedInFlight > 0 }
 
+  /// Probes have filled more than the window: more of them carry nothing, until some is settled.
+  var isOverfull: Bool {
+    bytesInFlight > max(congestion.window, WireLimits.initialCongestionWindow) + WireLimits.maximumDatagramBytes
+  }
+
   /// Half of the congestion window would be used with another datagram of `bytes`.
   func isHalfFull(with bytes: Int) -> Bool { bytesInFlight + bytes > congestion.window / 2 }
 

@@ -147,6 +147,8 @@ extension Channel {
     datagram.wanted = true
     if received.hasNews, allowance == nil { appendReceipt(now: now) }
     let firstPacket = scratch.count
+    // What only comes late is receipted one by one, and each of that begins the count of probes anew: they would pile up.
+    if sent.isOverfull { return finishPing(datagram, to: peer, send: send) }
     for key in sent.oldestMessages(limit: 64) {
       guard let entry = window.entries[key], entry.state == .flying, entry.message.bytes.count <= room else { continue }
       guard let (message, _) = window.sendByUDP(key, datagram: datagram.number, now: now) else { continue }
@@ -162,9 +164,16 @@ extension Channel {
       datagram.messages.append(key)
       counters.messagesByUDP += 1
     }
-    if datagram.messages.isEmpty { PacketWriter.append(.ping, to: &scratch) { _ in } }
+    guard !datagram.messages.isEmpty else { return finishPing(datagram, to: peer, send: send) }
     PacketWriter.wantReceipt(in: &scratch, packetAt: firstPacket)
     finishDatagram(datagram, to: peer, send: send)
+  }
+
+  private func finishPing(_ datagram: SentDatagram, to address: PeerAddress, send: (Span<UInt8>, PeerAddress) -> Void) {
+    let ping = scratch.count
+    PacketWriter.append(.ping, to: &scratch) { _ in }
+    PacketWriter.wantReceipt(in: &scratch, packetAt: ping)
+    finishDatagram(datagram, to: address, send: send)
   }
 
   /// Sends one control packet by UDP, alone or padded to the full size, to any address.
