@@ -36,6 +36,29 @@ import Testing
     #expect(result4 == nil)
   }
 
+  /// Else the receiver would have it long before what waits for room in flight, and give that up as a gap.
+  @Test func whatGoesByTCPForItsSizeOvertakesNothingThatWaits() {
+    var window = MessageWindow()
+    let keys = (5...8).map { MessageKey(conversation: 1, order: $0) }
+    for (key, bytes) in zip(keys, [100, 2000, 3000, 100]) {
+      window.insert(key, message(bytes), byTCP: false, nextDatagram: 0)
+    }
+    let before = window.sendByTCP(now: now)
+    #expect(before == nil)
+    let first = window.nextForUDP(room: 1000)
+    #expect(first == keys[0])
+    _ = window.sendByUDP(keys[0], datagram: 0, now: now)
+    // Its turn has come, and that of what follows.
+    let next = window.nextForUDP(room: 50)
+    #expect(next == nil && window.hasTCPWork)
+    for key in keys[1...2] {
+      let large = window.sendByTCP(now: now)
+      #expect(large?.key == key)
+    }
+    let last = window.nextForUDP(room: 1000)
+    #expect(last == keys[3])
+  }
+
   @Test func whatDoesNotFitTheRestOfADatagramWaits() {
     var window = MessageWindow()
     window.insert(key, message(), byTCP: false, nextDatagram: 0)

@@ -17,7 +17,7 @@ import Testing
   private static let enoughForAllDeeds = 500
   private static let mostFailures = 20
   /// Messages that came late, in shares of all.
-  private static let mostLate = 0.05
+  private static let mostLate = 0.01
 
   @Test func nothingIsLostOrDoubledWhateverIsDrawn() async {
     let seeds = Self.seeds(unsafe getenv("SIMP_SEEDS").map { unsafe String(cString: $0) }) ?? Self.usual

@@ -61,13 +61,13 @@ struct MessageWindow {
   /// Hands a message over.
   ///
   /// - Parameters:
-  ///   - byTCP: it goes by TCP from the start: offered before, or too large for a datagram.
+  ///   - byTCP: it goes by TCP from the start: offered before. What is too large for a datagram goes by TCP as well, in
+  ///     its turn: it must not overtake what waits for room in flight, or the receiver would wait for all of that.
   ///   - nextDatagram: the number that the next datagram gets.
   mutating func insert(_ key: MessageKey, _ message: EncodedMessage, byTCP: Bool, nextDatagram: UInt64) {
     bytes += message.bytes.count
     entries[key] = Entry(message: message, firstDatagram: nextDatagram)
-    let fits = message.bytes.count <= WireLimits.maximumDatagramPlaintextBytes
-    if byTCP || !fits { forTCP.append(key) } else { fresh.append(key) }
+    if byTCP || !message.fitsDatagram && fresh.isEmpty { forTCP.append(key) } else { fresh.append(key) }
   }
 
   /// The message is finished, or answered LATER: forgets it. Queues and datagrams may still name it.
@@ -146,7 +146,7 @@ struct MessageWindow {
     let keys = entries.filter {
       $0.value.state == .flying && $0.value.byTCP && !$0.value.byUDP && !$0.value.inQueue
         && $0.value.firstSent + age <= now
-        && $0.value.message.bytes.count <= WireLimits.maximumDatagramPlaintextBytes
+        && $0.value.message.fitsDatagram
     }
     for key in keys.map(\.key).sorted(by: { $0.rawValue < $1.rawValue }) {
       entries[key]?.inQueue = true
@@ -178,6 +178,11 @@ struct MessageWindow {
     while let key = fresh.first {
       guard let entry = entries[key], entry.state == .queued else {
         fresh.removeFirst()
+        continue
+      }
+      guard entry.message.fitsDatagram else {
+        fresh.removeFirst()
+        forTCP.append(key)
         continue
       }
       return entry.message.bytes.count <= room ? key : nil
@@ -226,4 +231,9 @@ struct MessageWindow {
     entries[key] = entry
     return (entry.message, isFirst)
   }
+}
+
+extension EncodedMessage {
+  /// Alone in a datagram of the largest size.
+  fileprivate var fitsDatagram: Bool { bytes.count <= WireLimits.maximumDatagramPlaintextBytes }
 }
