@@ -48,12 +48,17 @@ struct SentDatagrams {
   // leaves from the front.
   private var ring: [SentDatagram] = []
   private var front = 0
+  /// Nothing that wants a receipt flies below this place in the ring.
+  private var flyingFrom = 0
   private var largestReceipted: UInt64?
   private var elicitingInFlight = 0
   private var wantedInFlight = 0
   private var firstSample: Instant?
   private var lastEliciting: (sent: Instant, wanted: Bool)?
   private var lossDeadline: Instant?
+  private var lastTimeout = Instant(nanoseconds: 0)
+  /// When a datagram was last receipted for the first time.
+  private var lastProgress = Instant(nanoseconds: 0)
   private var skips = SkippedNumbers()
 
   /// Datagrams kept for their receipts. A peer that makes us answer and receipts nothing gets no further: the oldest are
@@ -124,12 +129,19 @@ struct SentDatagrams {
   var deadline: Instant? {
     if let lossDeadline { return lossDeadline }
     guard elicitingInFlight > 0, let lastEliciting else { return nil }
-    return lastEliciting.sent + currentProbeTimeout(wanted: lastEliciting.wanted)
+    // What wants its receipt now is answered at once, whatever left behind it.
+    let timeout = currentProbeTimeout(wanted: lastEliciting.wanted || hasWantedInFlight)
+    let oldest = flyingFrom < ring.count ? ring[flyingFrom].sent : lastEliciting.sent
+    // Each new datagram starts the timer again (RFC 9002, section 6.2.1), for the receipt of the former ones is due. Not
+    // when it was due for as long again, or whoever goes on talking would learn of nothing.
+    let silence = max(rtt.probeTimeout(receiptDelay: WireTimes.receiptDelay) * 2, timeout)
+    return min(max(lastEliciting.sent, lastTimeout) + timeout, max(oldest, lastProgress, lastTimeout) + silence)
   }
 
   private func currentProbeTimeout(wanted: Bool) -> Interval {
     let base = rtt.probeTimeout(receiptDelay: wanted ? .zero : WireTimes.receiptDelay)
-    return min(base * (1 << Int64(min(probeTimeouts, 10))), WireTimes.maximumProbeTimeout)
+    // A queue on the way may be longer than any limit.
+    return min(base * (1 << Int64(min(probeTimeouts, 10))), max(base, WireTimes.maximumProbeTimeout))
   }
 
   /// Takes part (a) of a receipt.
@@ -166,7 +178,10 @@ struct SentDatagrams {
       rtt.update(sample: sample, receiptDelay: min(receipt.delay, WireTimes.receiptDelay))
       if firstSample == nil { firstSample = now }
     }
-    if verdict.progress { probeTimeouts = 0 }
+    if verdict.progress {
+      probeTimeouts = 0
+      lastProgress = now
+    }
     detectLoss(now: now, into: &verdict)
     trim(now: now)
     return verdict
@@ -184,8 +199,7 @@ struct SentDatagrams {
     }
     guard let deadline, deadline <= now else { return (verdict, false) }
     probeTimeouts += 1
-    // The timer starts again with the probe; when nothing can be sent, from here.
-    lastEliciting?.sent = now
+    lastTimeout = now
     return (verdict, true)
   }
 
@@ -268,6 +282,7 @@ struct SentDatagrams {
     while front < ring.count {
       let datagram = ring[front]
       switch datagram.state {
+    while flyingFrom < ring.count, ring[flyingFrom].state != .flying || !ring[flyingFrom].eliciting { flyingFrom += 1 }
       case .receipted, .skipped: break
       case .lost where datagram.sent + .seconds(3) <= now || ring.count - front > 4096: break
       case .flying where !datagram.eliciting: break
@@ -285,6 +300,7 @@ struct SentDatagrams {
       front = 0
     }
   }
+      flyingFrom -= min(flyingFrom, front)
 }
 
 /// Over which time all that was sent is lost, among what is declared lost together (RFC 9002, section 7.6.2).

@@ -229,14 +229,18 @@ public final class Channel {
 
   private func escalateStale(now: Instant) {
     guard let check = escalationCheck, check <= now else { return }
-    let stale = window.stale(since: WireTimes.escalation, now: now)
+    let stale = window.stale(since: escalation, now: now)
     for key in stale where window.escalate(key) { counters.messagesEscalated += 1 }
-    if let since = blockedSince, since + WireTimes.escalation <= now, path == .up {
+    if let since = blockedSince, since + escalation <= now, path == .up {
       // Datagrams that are not heard of fill the congestion window: what waits would wait for the path to go down.
       blockedSince = nil
       counters.messagesEscalated += UInt64(window.divertToTCP())
+  /// A long queue is no loss: what waits in it arrives, and sent again it would only make it longer.
+  private var escalation: Interval { max(WireTimes.escalation, twoTrips) }
+  private var twoTrips: Interval { sent.rtt.latest == nil ? .zero : sent.rtt.probeTimeout(receiptDelay: .zero) * 2 }
+
     }
-    if path == .up { window.assistByUDP(since: WireTimes.assist, now: now) }
+    if path == .up { window.assistByUDP(since: max(WireTimes.assist, twoTrips), now: now) }
     escalationCheck = window.count > 0 ? now + .milliseconds(250) : nil
   }
 }

@@ -240,7 +240,11 @@ public final class ClientSession {
     nextOverdueCheck = min(nextOverdueCheck, now + .seconds(1))
     guard nextOverdueCheck <= now else { return }
     nextOverdueCheck = now + .seconds(1)
-    for key in outbox.overdue(since: WireTimes.acceptedWithoutFinal, now: now) { channel.window.offerAgain(key) }
+    // A receipt that waits in a long queue is under way.
+    let age = rtt.latest == nil ? .zero : rtt.smoothed * 4
+    for key in outbox.overdue(since: max(WireTimes.acceptedWithoutFinal, age), now: now) {
+      channel.window.offerAgain(key)
+    }
   }
 
   private func sendChallenge(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
