@@ -62,6 +62,37 @@ import Testing
     #expect(control.largest == 24_000)
   }
 
+  /// A queue grows, so the window is large enough.
+  @Test func slowStartEndsWhenTheRoundTripGrows() {
+    var control = CongestionControl()
+    control.limited(at: 1000)
+    control.sampled(.milliseconds(20), of: 0, nextNumber: 10)
+    control.sampled(.milliseconds(90), of: 9, nextNumber: 10)
+    #expect(control.isInSlowStart, "the shortest of a round counts")
+    control.sampled(.milliseconds(35), of: 10, nextNumber: 20)
+    #expect(control.isInSlowStart, "15 ms are no queue")
+    control.sampled(.milliseconds(60), of: 20, nextNumber: 40)
+    #expect(!control.isInSlowStart && control.window == 12_000 && control.congestionEvents == 0)
+  }
+
+  @Test func aLongRoundTripMayVaryMore() {
+    var control = CongestionControl()
+    control.limited(at: 1000)
+    control.sampled(.milliseconds(400), of: 0, nextNumber: 10)
+    control.sampled(.milliseconds(440), of: 10, nextNumber: 20)
+    #expect(control.isInSlowStart)
+    control.sampled(.milliseconds(500), of: 20, nextNumber: 30)
+    #expect(!control.isInSlowStart)
+  }
+
+  /// What an idle sender meets is not its own queue.
+  @Test func aWindowThatIsNotUsedKeepsItsSlowStart() {
+    var control = CongestionControl()
+    control.sampled(.milliseconds(20), of: 0, nextNumber: 10)
+    control.sampled(.milliseconds(200), of: 10, nextNumber: 20)
+    #expect(control.isInSlowStart)
+  }
+
   @Test func theWindowHasAnEnd() {
     var control = CongestionControl()
     control.limited(at: .max)
@@ -137,12 +168,12 @@ import Testing
   }
 
   /// Bytes that leave within `time` when something always waits.
-  private func bytes(window: Int, rtt: RTTEstimator, within time: Interval) -> Int {
+  private func bytes(window: Int, isIdle: Bool = true, rtt: RTTEstimator, within time: Interval) -> Int {
     var pacer = Pacer()
     var now = start
     var total = 0
     while now <= start + time, total < 1 << 24 {
-      if pacer.mayLeave(now: now, window: window, rtt: rtt) {
+      if pacer.mayLeave(now: now, window: window, isIdle: total == 0 && isIdle, rtt: rtt) {
         pacer.left(bytes: 1200)
         total += 1200
       } else {
@@ -160,6 +191,9 @@ import Testing
     let second = bytes(window: 60_000, rtt: rtt(.milliseconds(50)), within: .seconds(1))
     let wanted = 12_000 + 60_000 * 5 / 4 * 20
     #expect(abs(second - wanted) <= 2400, "\(second), not \(wanted)")
+    // Among others that fly, no burst.
+    let busy = bytes(window: 60_000, isIdle: false, rtt: rtt(.milliseconds(50)), within: .seconds(1))
+    #expect(abs(second - busy - 9600) <= 1200, "\(second) and \(busy)")
     let small = bytes(window: 2400, rtt: rtt(.milliseconds(100)), within: .seconds(1))
     #expect(abs(small - (2400 + 2400 * 5 / 4 * 10)) <= 2400, "\(small)")
   }
@@ -172,17 +206,23 @@ import Testing
   @Test func idleTimeGathersOneBurst() {
     var pacer = Pacer()
     let rtt = rtt(.milliseconds(10))
-    _ = pacer.mayLeave(now: start, window: 24_000, rtt: rtt)
+    _ = pacer.mayLeave(now: start, window: 24_000, isIdle: true, rtt: rtt)
     var sent = 0
-    while pacer.mayLeave(now: start + .seconds(100), window: 24_000, rtt: rtt) {
+    while pacer.mayLeave(now: start + .seconds(100), window: 24_000, isIdle: sent == 0, rtt: rtt) {
       pacer.left(bytes: 1200)
       sent += 1
     }
     #expect(sent == 10)
+    while pacer.mayLeave(now: start + .seconds(200), window: 24_000, isIdle: false, rtt: rtt) {
+      pacer.left(bytes: 1200)
+      sent += 1
+    }
+    #expect(sent == 15, "what 2 ms bear, when others fly: five datagrams")
+    sent = 10
     // A large window lets pass what a timer of 2 ms would have to.
     var large = Pacer()
-    _ = large.mayLeave(now: start, window: 240_000, rtt: rtt)
-    while large.mayLeave(now: start + .seconds(100), window: 240_000, rtt: rtt) {
+    _ = large.mayLeave(now: start, window: 240_000, isIdle: true, rtt: rtt)
+    while large.mayLeave(now: start + .seconds(100), window: 240_000, isIdle: true, rtt: rtt) {
       large.left(bytes: 1200)
       sent += 1
     }

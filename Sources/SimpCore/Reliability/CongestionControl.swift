@@ -16,6 +16,10 @@ struct CongestionControl {
   private var recoveryStart: Instant?
   /// Datagrams below this number flew while the window was full, or held back by pacing alone.
   private var limitedBelow: UInt64 = 0
+  /// Slow start looks at the round trip once in each: datagrams below this number belong to the present one.
+  private var roundEnd: UInt64 = 0
+  /// The shortest round trip in the present round, and in the one before.
+  private var shortest: (present: Interval?, former: Interval?)
   /// Receipted since the window last grew by a datagram; congestion avoidance only.
   private var receiptedBytes = 0
 
@@ -43,6 +47,24 @@ struct CongestionControl {
     window = min(window, WireLimits.maximumCongestionWindow)
     largest = max(largest, window)
   }
+
+  /// A receipt told the time of the round trip. When it grows from round to round of slow start, a queue does: the window
+  /// is large enough, and doubling it again would only fill that queue to its end (HyStart, RFC 9406; with the larger
+  /// threshold, for there are one or two samples in a round and not eight).
+  mutating func sampled(_ rtt: Interval, of number: UInt64, nextNumber: UInt64) {
+    guard isInSlowStart, number < limitedBelow else { return }
+    if number >= roundEnd {
+      shortest = (nil, shortest.present)
+      roundEnd = nextNumber
+    }
+    let present = min(shortest.present ?? rtt, rtt)
+    shortest.present = present
+    guard let former = shortest.former, present >= former + max(former / 8, Self.leastGrowth) else { return }
+    threshold = window
+  }
+
+  /// Of the round trip, to be taken for a queue.
+  static let leastGrowth = Interval.milliseconds(16)
 
   /// Datagrams are lost.
   ///

@@ -82,7 +82,9 @@ struct SentDatagrams {
   func isHalfFull(with bytes: Int) -> Bool { bytesInFlight + bytes > congestion.window / 2 }
 
   /// Whether pacing lets a datagram with messages leave now; else `pacedUntil` says when.
-  mutating func isPaced(now: Instant) -> Bool { !pacer.mayLeave(now: now, window: congestion.window, rtt: rtt) }
+  mutating func isPaced(now: Instant) -> Bool {
+    !pacer.mayLeave(now: now, window: congestion.window, isIdle: bytesInFlight == 0, rtt: rtt)
+  }
 
   /// When what pacing holds back may leave.
   var pacedUntil: Instant? { pacer.next }
@@ -176,6 +178,7 @@ struct SentDatagrams {
     largestReceipted = max(largestReceipted ?? 0, largest)
     if let sample, byUDP {
       rtt.update(sample: sample, receiptDelay: min(receipt.delay, WireTimes.receiptDelay))
+      congestion.sampled(max(.zero, sample - receipt.delay), of: largest, nextNumber: nextNumber)
       if firstSample == nil { firstSample = now }
     }
     if verdict.progress {

@@ -125,9 +125,9 @@ extension Channel {
       wanted = true
       isAwaited = false
     }
-    // Whoever waits for room asks twice in a round trip, and whenever no other answer is on its way.
+    // Whoever waits for room asks again and again in a round trip, and whenever no other answer is on its way.
     if window.count > windowMessages / 2 || sent.isHalfFull(with: scratch.count),
-      lastWanted + sent.rtt.smoothed / 2 <= now || !sent.hasWantedInFlight
+      lastWanted + betweenAsking <= now || !sent.hasWantedInFlight
     {
       wanted = true
     }
@@ -183,6 +183,13 @@ extension Channel {
   ) {
     guard protection != nil, !phases.isUsedUp else { return }
     startDatagram(now: now)
+  /// Eight times in a round trip, so that room comes free in small pieces and leaves again in such; not beyond every 2 ms,
+  /// and twice on a short path, where answers cost more than they bring.
+  private var betweenAsking: Interval {
+    let rtt = sent.rtt.smoothed
+    return min(rtt / 2, max(rtt / 8, Pacer.leastRTT))
+  }
+
     let start = scratch.count
     for (index, (command, token)) in commands.enumerated() {
       let isLast = index == commands.count - 1
