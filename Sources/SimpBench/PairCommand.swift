@@ -17,6 +17,9 @@ enum PairCommand {
       Flag("loss", placeholder: "SHARE", help: "of its datagrams, each way: 0.05 or 5%"),
       Flag("delay", placeholder: "TIME", help: "of its datagrams, each way: 20ms"),
       Flag("seed", placeholder: "NUMBER", default: "1", help: "of the losses"),
+      Flag(
+        "redundancy", placeholder: "WHEN", default: "idle",
+        help: "off, idle or always: the last messages go twice; the server has its own"),
       Flag("no-udp", help: "TCP only"),
       Flag("json", help: "one JSON object on standard output"),
     ],
@@ -47,6 +50,7 @@ struct PairPlan: Sendable {
   var warmUp = Duration.seconds(1)
   var drain = Duration.seconds(30)
   var usesUDP = true
+  var redundancy = SIMPConnection.Configuration.Redundancy.idle
   var impairment: SIMPImpairment?
   var printsJSON = false
 
@@ -61,6 +65,12 @@ struct PairPlan: Sendable {
     warmUp = try settings.time("warmup", in: .zero...(.seconds(3600))) ?? warmUp
     drain = try settings.time("drain", in: .zero...(.seconds(3600))) ?? drain
     usesUDP = try !settings.isOn("no-udp")
+    redundancy =
+      switch try settings.choice("redundancy", of: ["off", "idle", "always"]) {
+      case "off": .off
+      case "always": .always
+      default: .idle
+      }
     printsJSON = try settings.isOn("json")
     let loss = try settings.number("loss", in: 0...0.99) ?? 0
     let delay = try settings.time("delay", in: .zero...(.seconds(10))) ?? .zero

@@ -13,6 +13,8 @@ struct PairReport: Sendable {
   var isInterrupted = false
   /// By the SDK's counters, for information; the verdict does not use them.
   var retransmitted: UInt64 = 0
+  /// Messages sent twice before anything was lost.
+  var redundant: UInt64 = 0
   /// Bytes that the clients sent: of messages, of the first transmission of each, and of receipts.
   var messageBytes: UInt64 = 0
   var messageBytesNeeded: UInt64 = 0
@@ -33,6 +35,7 @@ struct PairReport: Sendable {
     failure = failure ?? pair.failure
     let statistics = pair.sender.statistics
     retransmitted += statistics.retransmitted
+    redundant += statistics.redundantCopies
     messageBytes += statistics.messageBytesSent
     messageBytesNeeded += statistics.messageBytesNeeded
     receiptBytes += statistics.receiptBytesSent + pair.recipient.statistics.receiptBytesSent
@@ -73,7 +76,7 @@ struct PairReport: Sendable {
       .init("interrupted", .bool(isInterrupted)),
       .init("receipts", .unsigned(receipts)),
       .init("message_bytes", .unsigned(messageBytes)), .init("message_bytes_needed", .unsigned(messageBytesNeeded)),
-      .init("receipt_bytes", .unsigned(receiptBytes)),
+      .init("receipt_bytes", .unsigned(receiptBytes)), .init("redundant", .unsigned(redundant)),
       .init("cipher", cipher.map(JSONValue.string) ?? .null),
       .init("tls", .string(tls ?? "clear")),
       .init("server", .string(server)),
@@ -135,7 +138,8 @@ struct PairReport: Sendable {
       line("lag", tally.lag.words + (unsent > 0 ? "; \(unsent) due and not sent: no room" : ""))
     }
     line("channels", "datagrams \(cipher ?? "off"), \(tls ?? "TLS clear"), \(tally.byTCP) messages came by TCP first")
-    line("receipts", "DELIVERED for \(receipts) of \(verdict.sent), \(retransmitted) sent again")
+    let copies = redundant > 0 ? ", \(redundant) twice to be safe" : ""
+    line("receipts", "DELIVERED for \(receipts) of \(verdict.sent), \(retransmitted) sent again\(copies)")
     let own = perMessage(usage.own).map { "\(fixed($0, digits: 1)) us bench" } ?? "unknown"
     let server = usage.server.flatMap(perMessage).map { ", \(fixed($0, digits: 1)) us server" } ?? ""
     line("cpu", "\(own)\(server) a message")

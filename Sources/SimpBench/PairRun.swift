@@ -60,6 +60,7 @@ struct PairRun {
     configuration.software = "simp-bench"
     configuration.tls = SIMPConnection.Configuration.TLS(place.trust)
     configuration.usesUDP = plan.usesUDP
+    configuration.redundancy = plan.redundancy
     configuration.isSendOnly = sendsOnly
     configuration.connectTimeout = .seconds(30)
     configuration.impairment = plan.impairment

@@ -102,6 +102,7 @@ extension SIMPStatistics {
     parts.append(
       "\(datagramsLost) taken for lost" + (datagramsSpurious > 0 ? ", \(datagramsSpurious) of them late only" : ""))
     if retransmitted > 0 { parts.append("\(retransmitted) messages sent again") }
+    if redundantCopies > 0 { parts.append("\(redundantCopies) twice to be safe") }
     if escalated > 0 { parts.append("\(escalated) by tcp as well") }
     if probeTimeouts > 0 { parts.append("\(probeTimeouts) probes") }
     return "udp: " + parts.joined(separator: "; ")

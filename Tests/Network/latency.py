@@ -7,23 +7,27 @@ import shutil
 import subprocess
 import tempfile
 
-from link import BUILD, HERE, SERVER, Link
+from link import BUILD, HERE, SERVER, Link, clean_up_on_signals
 from people import BIN, PORT, Server
 
 PAIRS, BYTES, DELAY_MS = 32, 128, 10
-# Messages a second in all, share of the packets lost each way, how many are lost in a row.
-ROWS = [(320, 0, 1), (320, 0.01, 1), (320, 0.05, 1), (320, 0.10, 1), (3200, 0.05, 1), (320, 0.30, 3)]
+# Messages a second in all, share of the packets lost each way, how many are lost in a row, tail redundancy.
+ROWS = [(320, 0, 1, "off"), (320, 0.01, 1, "off"), (320, 0.05, 1, "off"), (320, 0.10, 1, "off"), (3200, 0.05, 1, "off"),
+        (320, 0.30, 3, "off"),
+        (320, 0, 1, "idle"), (320, 0.01, 1, "idle"), (320, 0.05, 1, "idle"), (320, 0.10, 1, "idle"),
+        (3200, 0.05, 1, "always"), (320, 0.30, 3, "idle")]
 MQTT_PORT = 1883
 
 
 def simp(row, seconds, seed):
     """What `simp-bench pair` reports, with what the server counted meanwhile."""
-    rate, loss, burst = row
-    with Link(loss=loss, burst=burst, delay_ms=DELAY_MS, seed=seed) as link, Server(link, tls=True) as server:
+    rate, loss, burst, redundancy = row
+    with Link(loss=loss, burst=burst, delay_ms=DELAY_MS, seed=seed) as link, \
+            Server(link, "--redundancy", redundancy, tls=True) as server:
         report = subprocess.run(
             ["ip", "netns", "exec", link.clients, BIN / "simp-bench", "pair", "--server", f"{SERVER}:{PORT}",
              "--key", server.state / "s" / "signing.key", "--pin", server.trust["SIMP_PIN"], "--pairs", str(PAIRS),
-             "--rate", str(rate), "-s", str(BYTES), "-d", f"{seconds}s", "--warmup", "2s", "--json"],
+             "--redundancy", redundancy, "--rate", str(rate), "-s", str(BYTES), "-d", f"{seconds}s", "--warmup", "2s", "--json"],
             capture_output=True, text=True, timeout=seconds + 180)
         assert report.returncode in (0, 6), report.stderr
         counters = subprocess.run(
@@ -50,7 +54,9 @@ def mqtt(row, seconds, seed):
     binary = mqtt_binary()
     if binary is None:
         return None
-    rate, loss, burst = row
+    rate, loss, burst, redundancy = row
+    if redundancy != "off":
+        return None  # the same row again
     with tempfile.TemporaryDirectory(prefix="simp-mqtt-") as directory:
         settings = pathlib.Path(directory) / "mosquitto.conf"
         settings.write_text(
@@ -87,19 +93,21 @@ def ratio(report, counters):
 def table(seconds, seed, rows):
     print(f"{PAIRS} pairs, {BYTES} bytes, {DELAY_MS} ms each way, {seconds} s a row, seed {seed}; latency in ms from the "
           "time a message was due")
-    print(f"{'msg/s':>6} {'loss':>5} {'SIMP p50':>8} {'p99':>8} {'p99.9':>8} {'lost':>5} {'dbl':>4} {'ooo':>4} {'by TCP':>7} "
-          f"{'sent/needed':>11} {'receipts':>8} {'MQTT p50':>9} {'p99':>8} {'p99.9':>8}", flush=True)
+    print(f"{'msg/s':>6} {'loss':>5} {'twice':>6} {'SIMP p50':>8} {'p99':>8} {'p99.9':>8} {'lost':>5} {'dbl':>4} {'ooo':>4} {'by TCP':>7} "
+          f"{'sent/needed':>11} {'receipts':>8} {'copies':>6} {'MQTT p50':>9} {'p99':>8} {'p99.9':>8}", flush=True)
     for row in rows:
-        rate, loss, burst = row
+        rate, loss, burst, redundancy = row
         report, counters = simp(row, seconds, seed)
         sent, receipts = ratio(report, counters)
         other = mqtt(row, seconds, seed)
         name = f"{loss * 100:.0f}%" + (f"x{burst}" if burst > 1 else "")
-        print(f"{rate:6} {name:>5} {times(report)}{report['lost']:5} {report['duplicated']:4} "
-              f"{report['out_of_order']:4} {report['by_tcp']:7} {sent:11.3f} {receipts:8.3f} {times(other)}", flush=True)
+        copies = report["redundant"] + counters["simp_messages_redundant_total"]
+        print(f"{rate:6} {name:>5} {redundancy:>6} {times(report)}{report['lost']:5} {report['duplicated']:4} "
+              f"{report['out_of_order']:4} {report['by_tcp']:7} {sent:11.3f} {receipts:8.3f} {copies:6} {times(other)}", flush=True)
 
 
 if __name__ == "__main__":
+    clean_up_on_signals()
     reader = argparse.ArgumentParser(prog="run --latency", description=__doc__)
     reader.add_argument("--seconds", type=int, default=30, help="of each row (30)")
     reader.add_argument("--seed", type=int, default=1, help="of the losses (1)")

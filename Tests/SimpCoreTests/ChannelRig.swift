@@ -62,6 +62,7 @@ final class ChannelRig {
     init(isServer: Bool, limits: KeyLimits) {
       protection = NumberedProtection(isServer: isServer)
       channel.phases.limits = limits
+      channel.redundancy.mode = .off
       channel.startProbing(protection, connectionId: 7, seed: 5, now: ChannelRig.start)
       channel.pathProven(ChannelRig.address, now: ChannelRig.start)
     }

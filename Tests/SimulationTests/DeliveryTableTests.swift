@@ -13,8 +13,11 @@ import Testing
     var rate: Int
     /// Of the datagrams of each direction, in percent.
     var loss: Int
+    var redundancy = Redundancy.off
 
-    var testDescription: String { "\(rate)/s, \(loss) % loss" }
+    var testDescription: String {
+      "\(rate)/s, \(loss) % loss" + (redundancy == .off ? "" : ", redundancy \(redundancy.rawValue)")
+    }
   }
 
   /// A short conversation of few pairs, or as long as SIMP_DELIVERY_SECONDS says of 32 pairs: 300 s give a p99.9 that
@@ -24,10 +27,14 @@ import Testing
   static let pairs = given == nil ? 8 : 32
   static let seconds = given ?? 15
 
-  static let rows = [0, 1, 5, 10].map { Row(rate: 320, loss: $0) } + [5].map { Row(rate: 3200, loss: $0) }
+  static let rows =
+    [0, 1, 5, 10].flatMap { [Row(rate: 320, loss: $0), Row(rate: 320, loss: $0, redundancy: .idle)] } + [
+      Row(rate: 3200, loss: 5), Row(rate: 3200, loss: 5, redundancy: .idle),
+      Row(rate: 3200, loss: 5, redundancy: .always),
+    ]
 
   @Test(arguments: rows) func everythingArrivesOnce(row: Row) {
-    let world = World(seed: 7)
+    let world = World(seed: 7, redundancy: row.redundancy)
     var conditions = LinkConditions()
     conditions.loss = Double(row.loss) / 100
     // Each pair at its own pace of the 32.

@@ -11,6 +11,7 @@ final class World {
   private(set) var server: SimulatedServer!
   let ledger: Ledger
   let keyLimits: KeyLimits
+  let redundancy: Redundancy
   private(set) var failures: [String] = []
   private(set) var steps = 0
 
@@ -38,11 +39,12 @@ final class World {
   var watchesRefusals = false
 
   init(
-    seed: UInt64, reactors: Int = 1, keyLimits: KeyLimits = KeyLimits(), storeDelay: Interval = .zero,
-    serverSleeps: [Range<Interval>] = []
+    seed: UInt64, reactors: Int = 1, keyLimits: KeyLimits = KeyLimits(), redundancy: Redundancy = .idle,
+    storeDelay: Interval = .zero, serverSleeps: [Range<Interval>] = []
   ) {
     self.seed = seed
     self.keyLimits = keyLimits
+    self.redundancy = redundancy
     start = now
     ledger = Ledger()
     let sleeps = serverSleeps.map { span($0) }

@@ -14,12 +14,26 @@ extension SIMPConnection {
       case manual
     }
 
+    /// When the last messages go a second time, in a datagram that leaves anyway or after a quarter of the round trip.
+    /// Never where the round trip is under 2 ms, and never where the path is full. The server has a setting of its own
+    /// for the other direction.
+    public enum Redundancy: Sendable {
+      /// Never.
+      case off
+      /// While new messages leave 50 ms apart or more in the mean.
+      case idle
+      /// Always: twice the bytes.
+      case always
+    }
+
     /// The port when the address names none.
     public var defaultPort: UInt16 = 7467
     /// How the connection is encrypted, and whom it trusts.
     public var tls = TLS.systemTrust
     /// Whether messages go by UDP where that works. Without, everything goes by TCP.
     public var usesUDP = true
+    /// When messages go a second time by UDP although nothing is lost yet. A copy costs bytes, a loss a round trip.
+    public var redundancy = Redundancy.idle
     /// A session that only sends: it ends no other session of its user, and nothing comes to `messages`.
     public var isSendOnly = false
     /// The path of a file that keeps what is sent until its final receipt, and what comes until the application has it,
@@ -74,6 +88,16 @@ extension SIMPConnection {
         UInt32(min(max(bufferMessages, 1), WireLimits.windowMessages)),
         UInt64(min(max(bufferBytes, WireLimits.maximumPacketBytes), WireLimits.windowBytes))
       )
+    }
+  }
+}
+
+extension Redundancy {
+  init(_ redundancy: SIMPConnection.Configuration.Redundancy) {
+    switch redundancy {
+    case .off: self = .off
+    case .idle: self = .idle
+    case .always: self = .always
     }
   }
 }

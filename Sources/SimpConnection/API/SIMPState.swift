@@ -59,14 +59,16 @@ public enum SIMPPath: String, Hashable, Sendable {
 
 /// What a connection counted since it was made, over all its sessions.
 public struct SIMPStatistics: Hashable, Sendable {
-  /// Transmissions of messages by UDP, retransmissions included.
+  /// Transmissions of messages by UDP, retransmissions and redundant copies included.
   public internal(set) var sentByUDP: UInt64 = 0
   /// Transmissions of messages by TCP.
   public internal(set) var sentByTCP: UInt64 = 0
   /// Messages that went by TCP because UDP did not bring them through.
   public internal(set) var escalated: UInt64 = 0
-  /// Transmissions beyond the first of a message in a session.
+  /// Transmissions beyond the first of a message in a session, without `redundantCopies`.
   public internal(set) var retransmitted: UInt64 = 0
+  /// Messages sent twice before anything was lost (`configuration.redundancy`).
+  public internal(set) var redundantCopies: UInt64 = 0
 
   /// Bytes of the packets of messages, all transmissions; of the first transmission of each; and of receipts.
   public internal(set) var messageBytesSent: UInt64 = 0

@@ -114,7 +114,8 @@ extension Driver {
     login.receiveMessages = configuration.room.messages
     login.receiveBytes = configuration.room.bytes
     if configuration.usesUDP { login.ciphers = [AEADProtection.aes128GCM, AEADProtection.chaCha20Poly1305] }
-    let session = ClientSession(login, outbox: outbox, inbound: inbound, now: now)
+    let session = ClientSession(
+      login, outbox: outbox, inbound: inbound, redundancy: Redundancy(configuration.redundancy), now: now)
     self.stream = stream
     self.session = session
     phase = .online

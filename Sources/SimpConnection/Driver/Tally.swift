@@ -35,6 +35,7 @@ extension ChannelCounters {
     messagesByTCP += other.messagesByTCP
     messagesEscalated += other.messagesEscalated
     retransmissions += other.retransmissions
+    redundantCopies += other.redundantCopies
     datagramsSpurious += other.datagramsSpurious
     probeTimeouts += other.probeTimeouts
     messageBytesSent += other.messageBytesSent
@@ -52,6 +53,7 @@ extension Driver {
     statistics.sentByTCP = counters.messagesByTCP
     statistics.escalated = counters.messagesEscalated
     statistics.retransmitted = counters.retransmissions
+    statistics.redundantCopies = counters.redundantCopies
     statistics.datagramsSent = counters.datagramsSent
     statistics.datagramsReceived = counters.datagramsReceived
     statistics.datagramsLost = counters.datagramsLost

@@ -29,6 +29,7 @@ struct MessageWindow {
   struct Entry {
     var message: EncodedMessage
     var state = State.queued
+    /// Copies sent before anything was lost not counted.
     var attempts: UInt16 = 0
     /// It went by TCP, be it besides UDP.
     var byTCP = false
@@ -199,6 +200,18 @@ struct MessageWindow {
       entry.byUDP = true
       entry.lastDatagram = datagram
     }
+  }
+
+  /// Sends a message that is under way once more, and nothing is lost: no attempt, and no retransmission.
+  ///
+  /// - Returns: nil when it is finished, or arrived, or is in that datagram.
+  mutating func copyByUDP(_ key: MessageKey, datagram: UInt64, room: Int) -> EncodedMessage? {
+    guard let entry = entries[key], entry.state == .flying, entry.byUDP, !entry.inQueue,
+      entry.lastDatagram != datagram, entry.message.bytes.count <= room
+    else { return nil }
+    entries[key]?.lastDatagram = datagram
+    bytesSent += UInt64(entry.message.bytes.count)
+    return entry.message
   }
 
   /// The next message for TCP, nil when none waits.

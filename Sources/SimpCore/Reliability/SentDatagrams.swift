@@ -282,10 +282,10 @@ struct SentDatagrams {
 
   /// Forgets what is settled at the front; what was lost stays for a while, so that a late receipt still counts.
   private mutating func trim(now: Instant) {
+    while flyingFrom < ring.count, ring[flyingFrom].state != .flying || !ring[flyingFrom].eliciting { flyingFrom += 1 }
     while front < ring.count {
       let datagram = ring[front]
       switch datagram.state {
-    while flyingFrom < ring.count, ring[flyingFrom].state != .flying || !ring[flyingFrom].eliciting { flyingFrom += 1 }
       case .receipted, .skipped: break
       case .lost where datagram.sent + .seconds(3) <= now || ring.count - front > 4096: break
       case .flying where !datagram.eliciting: break
@@ -300,10 +300,10 @@ struct SentDatagrams {
   private mutating func compact() {
     if front > 64, front > ring.count / 2 {
       ring.removeSubrange(0..<front)
+      flyingFrom -= min(flyingFrom, front)
       front = 0
     }
   }
-      flyingFrom -= min(flyingFrom, front)
 }
 
 /// Over which time all that was sent is lost, among what is declared lost together (RFC 9002, section 7.6.2).

@@ -12,7 +12,9 @@ extension Channel {
   ) {
     if phases.isUsedUp { endUDP(.keyUsedUp) }
     switch path {
-    case .up, .degraded: sendMessages(now: now, floor: floor, send: send)
+    case .up, .degraded:
+      sendMessages(now: now, floor: floor, send: send)
+      sendCopies(now: now, floor: floor, send: send)
     case .probing where now < holdUntil: break
     case .probing, .down, .off:
       if window.hasUDPWork { counters.messagesEscalated += UInt64(window.divertToTCP()) }
@@ -69,7 +71,7 @@ extension Channel {
         }
       }
       let firstPacket = scratch.count
-      var isRetransmission = false
+      var again = 0
       var hasFirst = false
       var next = first
       repeat {
@@ -77,16 +79,53 @@ extension Channel {
           message.append(to: &scratch, floor: floor(next))
           datagram.messages.append(next)
           counters.messagesByUDP += 1
-          if isFirst { hasFirst = true } else { isRetransmission = true }
+          if isFirst { hasFirst = true } else { again += 1 }
         }
         guard let following = window.nextForUDP(room: room) else { break }
         next = following
       } while true
-      datagram.wanted = wantsReceipt(isRetransmission: isRetransmission, hasFirst: hasFirst, now: now)
+      let messages = datagram.messages
+      appendCopies(to: &datagram, floor: floor)
+      datagram.wanted = wantsReceipt(isRetransmission: again > 0, hasFirst: hasFirst, now: now)
       if datagram.wanted { PacketWriter.wantReceipt(in: &scratch, packetAt: firstPacket) }
       if hasFirst { lastFirstTransmission = now }
       if escalationCheck == nil { escalationCheck = now + WireTimes.escalation }
+      redundancy.left(
+        messages, again: again, hasFirst: hasFirst, wanted: datagram.wanted, rtt: sent.rtt, now: now)
       finishDatagram(datagram, to: peer, send: send)
+    }
+  }
+
+  // MARK: - Tail redundancy
+
+  /// Copies of the last messages, when nothing else left in time. They are the first that a full congestion window, or a
+  /// path that is not proven, does without.
+  private func sendCopies(
+    now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
+  ) {
+    guard let due = redundancy.due, due <= now else { return }
+    guard let peer, allowance == nil, !phases.isUsedUp, sent.room >= WireLimits.maximumDatagramBytes,
+      !sent.isPaced(now: now)
+    else { return redundancy.stop() }
+    datagramLimit = WireLimits.maximumDatagramBytes
+    var datagram = SentDatagram(eliciting: true, sent: now)
+    datagram.wanted = redundancy.wanted
+    startDatagram(now: now)
+    datagram.number = sent.nextNumber
+    let first = scratch.count
+    appendCopies(to: &datagram, floor: floor)
+    guard !datagram.messages.isEmpty else { return }
+    if datagram.wanted { PacketWriter.wantReceipt(in: &scratch, packetAt: first) }
+    finishDatagram(datagram, to: peer, send: send)
+  }
+
+  private func appendCopies(to datagram: inout SentDatagram, floor: (MessageKey) -> UInt64) {
+    for key in redundancy.take() {
+      guard let message = window.copyByUDP(key, datagram: datagram.number, room: room) else { continue }
+      message.append(to: &scratch, floor: floor(key))
+      datagram.messages.append(key)
+      counters.messagesByUDP += 1
+      redundancy.copied()
     }
   }
 
@@ -135,6 +174,13 @@ extension Channel {
     return wanted
   }
 
+  /// Eight times in a round trip, so that room comes free in small pieces and leaves again in such; not beyond every 2 ms,
+  /// and twice on a short path, where answers cost more than they bring.
+  private var betweenAsking: Interval {
+    let rtt = sent.rtt.smoothed
+    return min(rtt / 2, max(rtt / 8, Pacer.leastRTT))
+  }
+
   func sendProbe(
     now: Instant, floor: (MessageKey) -> UInt64, send: (Span<UInt8>, PeerAddress) -> Void
   ) {
@@ -150,7 +196,9 @@ extension Channel {
     // What only comes late is receipted one by one, and each of that begins the count of probes anew: they would pile up.
     if sent.isOverfull { return finishPing(datagram, to: peer, send: send) }
     for key in sent.oldestMessages(limit: 64) {
-      guard let entry = window.entries[key], entry.state == .flying, entry.message.bytes.count <= room else { continue }
+      guard let entry = window.entries[key], entry.state == .flying, entry.lastDatagram != datagram.number,
+        entry.message.bytes.count <= room
+      else { continue }
       guard let (message, _) = window.sendByUDP(key, datagram: datagram.number, now: now) else { continue }
       message.append(to: &scratch, floor: floor(key))
       datagram.messages.append(key)
@@ -166,6 +214,8 @@ extension Channel {
     }
     guard !datagram.messages.isEmpty else { return finishPing(datagram, to: peer, send: send) }
     PacketWriter.wantReceipt(in: &scratch, packetAt: firstPacket)
+    redundancy.left(
+      datagram.messages, again: datagram.messages.count, hasFirst: false, wanted: true, rtt: sent.rtt, now: now)
     finishDatagram(datagram, to: peer, send: send)
   }
 
@@ -183,13 +233,6 @@ extension Channel {
   ) {
     guard protection != nil, !phases.isUsedUp else { return }
     startDatagram(now: now)
-  /// Eight times in a round trip, so that room comes free in small pieces and leaves again in such; not beyond every 2 ms,
-  /// and twice on a short path, where answers cost more than they bring.
-  private var betweenAsking: Interval {
-    let rtt = sent.rtt.smoothed
-    return min(rtt / 2, max(rtt / 8, Pacer.leastRTT))
-  }
-
     let start = scratch.count
     for (index, (command, token)) in commands.enumerated() {
       let isLast = index == commands.count - 1

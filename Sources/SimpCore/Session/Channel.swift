@@ -37,6 +37,8 @@ public struct ChannelCounters: Hashable, Sendable {
   public var messagesByTCP: UInt64 = 0
   public var messagesEscalated: UInt64 = 0
   public var retransmissions: UInt64 = 0
+  /// Messages sent twice before anything was lost.
+  public var redundantCopies: UInt64 = 0
   public var probeTimeouts: UInt64 = 0
   /// Bytes of the packets of messages, by either channel: of all transmissions, and of the first of each.
   public var messageBytesSent: UInt64 = 0
@@ -86,6 +88,7 @@ public final class Channel {
   var isAwaited = false
 
   var sent = SentDatagrams()
+  var redundancy = TailRedundancy()
   var received = ReceivedDatagrams()
   var replay = ReplayWindow()
   var receivingQuality = PathQuality()
@@ -122,6 +125,7 @@ public final class Channel {
     isUDPEndNews = true
     path = .off
     sent.abandonFlight()
+    redundancy.stop()
     counters.messagesEscalated += UInt64(window.divertToTCP())
   }
 
@@ -145,6 +149,7 @@ public final class Channel {
   func pathFails() {
     path = .down
     sent.abandonFlight()
+    redundancy.stop()
     counters.messagesEscalated += UInt64(window.divertToTCP())
   }
 
@@ -154,6 +159,7 @@ public final class Channel {
     counters.datagramsLost = sent.lostCount
     counters.datagramsSpurious = sent.spuriousCount
     counters.retransmissions = window.retransmissions
+    counters.redundantCopies = redundancy.copies
     counters.messageBytesSent = window.bytesSent
     counters.messageBytesNeeded = window.bytesNeeded
     return counters
@@ -194,7 +200,9 @@ public final class Channel {
   func deadline(now: Instant) -> Instant {
     var next = min(outcomes.deadline ?? .never, escalationCheck ?? .never)
     if path != .off { next = min(next, received.deadline ?? .never) }
-    if path == .up { next = min(next, sent.deadline ?? .never, sent.pacedUntil ?? .never) }
+    if path == .up {
+      next = min(next, sent.deadline ?? .never, sent.pacedUntil ?? .never, redundancy.due ?? .never)
+    }
     if path == .probing, window.hasUDPWork { next = min(next, holdUntil) }
     if isUDPEndNews { next = now }
     next = min(next, phases.formerUntil ?? .never)
@@ -227,6 +235,10 @@ public final class Channel {
     return false
   }
 
+  /// A long queue is no loss: what waits in it arrives, and sent again it would only make it longer.
+  private var escalation: Interval { max(WireTimes.escalation, twoTrips) }
+  private var twoTrips: Interval { sent.rtt.latest == nil ? .zero : sent.rtt.probeTimeout(receiptDelay: .zero) * 2 }
+
   private func escalateStale(now: Instant) {
     guard let check = escalationCheck, check <= now else { return }
     let stale = window.stale(since: escalation, now: now)
@@ -235,10 +247,6 @@ public final class Channel {
       // Datagrams that are not heard of fill the congestion window: what waits would wait for the path to go down.
       blockedSince = nil
       counters.messagesEscalated += UInt64(window.divertToTCP())
-  /// A long queue is no loss: what waits in it arrives, and sent again it would only make it longer.
-  private var escalation: Interval { max(WireTimes.escalation, twoTrips) }
-  private var twoTrips: Interval { sent.rtt.latest == nil ? .zero : sent.rtt.probeTimeout(receiptDelay: .zero) * 2 }
-
     }
     if path == .up { window.assistByUDP(since: max(WireTimes.assist, twoTrips), now: now) }
     escalationCheck = window.count > 0 ? now + .milliseconds(250) : nil

@@ -51,7 +51,8 @@ public final class ClientSession {
   ///
   /// - Parameter login: token, room, ciphers; outbox id and device number are filled in from the outbox.
   public init(
-    _ login: Login, outbox: Outbox, inbound: InboundMessages, keyLimits: KeyLimits = KeyLimits(), now: Instant
+    _ login: Login, outbox: Outbox, inbound: InboundMessages, keyLimits: KeyLimits = KeyLimits(),
+    redundancy: Redundancy = .idle, now: Instant
   ) {
     self.outbox = outbox
     self.inbound = inbound
@@ -60,6 +61,7 @@ public final class ClientSession {
     lastPing = now
     loginDeadline = now + WireTimes.login
     channel.phases.limits = keyLimits
+    channel.redundancy.mode = redundancy
     var login = login
     login.outboxId = outbox.id
     login.deviceNumber = outbox.deviceNumber

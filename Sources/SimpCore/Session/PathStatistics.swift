@@ -57,6 +57,7 @@ extension Channel {
     statistics.datagramsLost = sent.lostCount
     statistics.datagramsSpurious = sent.spuriousCount
     statistics.retransmissions = window.retransmissions
+    statistics.redundantCopies = redundancy.copies
     statistics.escalations = counters.messagesEscalated
     statistics.probeTimeouts = counters.probeTimeouts
     statistics.migrations = counters.migrations

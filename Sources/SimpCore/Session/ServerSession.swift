@@ -81,6 +81,7 @@ public final class ServerSession {
   ) {
     self.id = id
     channel.phases.limits = keyLimits
+    channel.redundancy.mode = limits.redundancy
     self.owner = owner
     self.limits = limits
     self.random = random

@@ -11,6 +11,8 @@ public struct SessionLimits: Hashable, Sendable {
   public var pendingBytes = WireLimits.windowBytes
   /// Bytes of the payload of one MESSAGE.
   public var messageBytes = WireLimits.maximumMessagePayloadBytes
+  /// When messages go to the client a second time although nothing is lost yet.
+  public var redundancy = Redundancy.idle
 
   public init() {}
 }

@@ -39,11 +39,12 @@ struct ServerCounters: Sendable {
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
   /// Of sessions that are over, towards their clients: bytes of the packets of messages, of the first transmission of
-  /// each, and of receipts; messages sent again; datagrams taken for lost, and those of them that were late only.
+  /// each, and of receipts; messages sent again, and those sent twice before anything was lost; datagrams taken for lost, and those of them that were late only.
   let messageBytesSent: Counter
   let messageBytesNeeded: Counter
   let receiptBytesSent: Counter
   let retransmissions: Counter
+  let redundantCopies: Counter
   let escalations: Counter
   let datagramsLost: Counter
   let datagramsSpurious: Counter
@@ -87,6 +88,7 @@ struct ServerCounters: Sendable {
     messageBytesNeeded = registry.counter("simp_message_bytes_needed_total")
     receiptBytesSent = registry.counter("simp_receipt_bytes_sent_total")
     retransmissions = registry.counter("simp_messages_retransmitted_total")
+    redundantCopies = registry.counter("simp_messages_redundant_total")
     escalations = registry.counter("simp_messages_escalated_total")
     datagramsLost = registry.counter("simp_datagrams_lost_total")
     datagramsSpurious = registry.counter("simp_datagrams_spurious_total")
@@ -125,6 +127,7 @@ struct ServerCounters: Sendable {
     messageBytesNeeded.add(session.messageBytesNeeded)
     receiptBytesSent.add(session.receiptBytesSent)
     retransmissions.add(session.retransmissions)
+    redundantCopies.add(session.redundantCopies)
     escalations.add(session.messagesEscalated)
     datagramsLost.add(session.datagramsLost)
     datagramsSpurious.add(session.datagramsSpurious)

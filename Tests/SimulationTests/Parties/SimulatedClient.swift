@@ -203,7 +203,7 @@ final class SimulatedClient {
     login.ciphers = usesUDP ? [1] : []
     login.sendOnly = isSendOnly
     session = ClientSession(
-      login, outbox: outbox, inbound: inbound, keyLimits: world.keyLimits, now: world.now)
+      login, outbox: outbox, inbound: inbound, keyLimits: world.keyLimits, redundancy: world.redundancy, now: world.now)
   }
 
   private func takeEvents() {
@@ -373,6 +373,7 @@ extension ChannelCounters {
     left.messagesByTCP += right.messagesByTCP
     left.messagesEscalated += right.messagesEscalated
     left.retransmissions += right.retransmissions
+    left.redundantCopies += right.redundantCopies
     left.probeTimeouts += right.probeTimeouts
   }
 }

@@ -20,9 +20,11 @@ final class SimulatedReactor: SwitchboardPorts {
     self.index = index
     generation = server.generation
     source = server.world.random(server.generation << 16 | UInt64(index) << 8 | 3)
+    var limits = ServerLimits()
+    limits.session.redundancy = server.world.redundancy
     switchboard = Switchboard(
       reactor: index, reactors: count, node: node, udpPort: 7468, keyLimits: server.world.keyLimits,
-      ports: self, log: log, counters: ServerCounters(registry))
+      ports: self, log: log, counters: ServerCounters(registry), limits: limits)
   }
 
   private var world: World { server.world }
