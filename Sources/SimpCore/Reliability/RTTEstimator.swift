@@ -31,6 +31,13 @@ public struct RTTEstimator: Sendable {
   /// How long a datagram may be passed by later ones before it counts as lost.
   public var lossDelay: Interval { max(max(smoothed, latest ?? smoothed) * 9 / 8, WireTimes.granularity) }
 
+  /// A time that is meant for a lost datagram, for a path where a queue alone may take as long: what waits in it arrives,
+  /// and sent again it would only make the queue longer. Half as much again as the round trip, up to `limit`: one late
+  /// sample must not put everything off.
+  func patience(_ time: Interval, trips: Int64 = 1, limit: Interval = .seconds(6)) -> Interval {
+    latest == nil ? time : max(time, min(smoothed * trips * 3 / 2, limit))
+  }
+
   /// When all that was sent for longer than this is lost, the path is taken for congested throughout (RFC 9002, section
   /// 7.6.1).
   public var persistentCongestion: Interval { probeTimeout(receiptDelay: WireTimes.receiptDelay) * 3 }

@@ -131,8 +131,7 @@ struct SentDatagrams {
   var deadline: Instant? {
     if let lossDeadline { return lossDeadline }
     guard elicitingInFlight > 0, let lastEliciting else { return nil }
-    // What wants its receipt now is answered at once, whatever left behind it.
-    let timeout = currentProbeTimeout(wanted: lastEliciting.wanted || hasWantedInFlight)
+    let timeout = currentProbeTimeout(wanted: lastEliciting.wanted)
     let oldest = flyingFrom < ring.count ? ring[flyingFrom].sent : lastEliciting.sent
     // Each new datagram starts the timer again (RFC 9002, section 6.2.1), for the receipt of the former ones is due. Not
     // when it was due for as long again, or whoever goes on talking would learn of nothing.
@@ -142,8 +141,7 @@ struct SentDatagrams {
 
   private func currentProbeTimeout(wanted: Bool) -> Interval {
     let base = rtt.probeTimeout(receiptDelay: wanted ? .zero : WireTimes.receiptDelay)
-    // A queue on the way may be longer than any limit.
-    return min(base * (1 << Int64(min(probeTimeouts, 10))), max(base, WireTimes.maximumProbeTimeout))
+    return min(base * (1 << Int64(min(probeTimeouts, 10))), rtt.patience(WireTimes.maximumProbeTimeout))
   }
 
   /// Takes part (a) of a receipt.

@@ -150,8 +150,9 @@ extension Channel {
       blockedSince = nil
       return next
     }
-    guard isSmall, window.hasUDPWork else { return nil }
-    sent.noteLimited()
+    guard window.hasUDPWork else { return nil }
+    // Else it is an address that is not proven that gets no more.
+    if isSmall { sent.noteLimited() }
     if blockedSince == nil { blockedSince = now }
     if escalationCheck == nil { escalationCheck = now + WireTimes.escalation }
     return nil

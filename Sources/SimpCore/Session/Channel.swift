@@ -235,12 +235,9 @@ public final class Channel {
     return false
   }
 
-  /// A long queue is no loss: what waits in it arrives, and sent again it would only make it longer.
-  private var escalation: Interval { max(WireTimes.escalation, twoTrips) }
-  private var twoTrips: Interval { sent.rtt.latest == nil ? .zero : sent.rtt.probeTimeout(receiptDelay: .zero) * 2 }
-
   private func escalateStale(now: Instant) {
     guard let check = escalationCheck, check <= now else { return }
+    let escalation = sent.rtt.patience(WireTimes.escalation)
     let stale = window.stale(since: escalation, now: now)
     for key in stale where window.escalate(key) { counters.messagesEscalated += 1 }
     if let since = blockedSince, since + escalation <= now, path == .up {
@@ -248,7 +245,7 @@ public final class Channel {
       blockedSince = nil
       counters.messagesEscalated += UInt64(window.divertToTCP())
     }
-    if path == .up { window.assistByUDP(since: max(WireTimes.assist, twoTrips), now: now) }
+    if path == .up { window.assistByUDP(since: sent.rtt.patience(WireTimes.assist), now: now) }
     escalationCheck = window.count > 0 ? now + .milliseconds(250) : nil
   }
 }

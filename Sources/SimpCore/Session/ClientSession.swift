@@ -242,11 +242,9 @@ public final class ClientSession {
     nextOverdueCheck = min(nextOverdueCheck, now + .seconds(1))
     guard nextOverdueCheck <= now else { return }
     nextOverdueCheck = now + .seconds(1)
-    // A receipt that waits in a long queue is under way.
-    let age = rtt.latest == nil ? .zero : rtt.smoothed * 4
-    for key in outbox.overdue(since: max(WireTimes.acceptedWithoutFinal, age), now: now) {
-      channel.window.offerAgain(key)
-    }
+    // Its final receipt has two hops and two queues to pass.
+    let age = rtt.patience(WireTimes.acceptedWithoutFinal, trips: 3, limit: .seconds(8))
+    for key in outbox.overdue(since: age, now: now) { channel.window.offerAgain(key) }
   }
 
   private func sendChallenge(now: Instant, send: (Span<UInt8>, PeerAddress) -> Void) {
