@@ -88,9 +88,6 @@ public struct ServerConfiguration: Sendable {
       help: "certificate and its chain, PEM (none: makes its own, DIR/server.crt)"),
     Flag("tls-key", placeholder: "FILE", isSetting: true, help: "its private key, PEM"),
     Flag(
-      "redundancy", placeholder: "WHEN", default: "idle", isSetting: true,
-      help: "off, idle or always: the last messages go twice by UDP"),
-    Flag(
       "key-phase-packets", placeholder: "COUNT", default: "65536", isSetting: true,
       help: "datagrams until the server changes its key; small numbers are for tests"),
     Flag("insecure", isSetting: true, help: "with --tls off: listen beyond loopback all the same"),
@@ -119,8 +116,6 @@ public struct ServerConfiguration: Sendable {
       try settings.integer("key-phase-packets", in: 1...4_194_304) ?? Int(WireLimits.keyPhaseDatagrams))
     isInsecureAllowed = try settings.isOn("insecure")
     limits = try ServerLimits(settings)
-    let redundancy = try settings.choice("redundancy", of: Redundancy.allCases.map(\.rawValue))
-    limits.session.redundancy = redundancy.flatMap(Redundancy.init(rawValue:)) ?? .idle
     tls = try Self.tls(settings)
     keys = settings.string("keys")
     audience = settings.string("audience")

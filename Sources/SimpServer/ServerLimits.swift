@@ -71,6 +71,9 @@ public struct ServerLimits: Sendable, Hashable {
       flag("held-bytes", "BYTES", standard.heldBytes, "bytes of messages held for all clients together"),
       flag("unsent-bytes", "BYTES", standard.unsentBytes, "bytes a client may leave unread on TCP"),
       flag("message-bytes", "BYTES", standard.session.messageBytes, "payload of one message"),
+      Flag(
+        "redundancy", placeholder: "WHEN", default: "idle", isSetting: true,
+        help: "off, idle or always: the last messages go twice by UDP"),
     ]
   }()
 
@@ -94,6 +97,8 @@ public struct ServerLimits: Sendable, Hashable {
     try read("pending-messages", 1...WireLimits.windowMessages, into: &session.pendingMessages)
     try read("pending-bytes", WireLimits.maximumPacketBytes...WireLimits.windowBytes, into: &session.pendingBytes)
     try read("message-bytes", 1...WireLimits.maximumMessagePayloadBytes, into: &session.messageBytes)
+    let redundancy = try settings.choice("redundancy", of: Redundancy.allCases.map(\.rawValue))
+    session.redundancy = redundancy.flatMap(Redundancy.init(rawValue:)) ?? .idle
     session.loginTime = try Self.interval(settings, "login-time", .milliseconds(100) ... .seconds(600))
     loopLag = try Self.interval(settings, "overload-lag", .milliseconds(1) ... .seconds(60))
   }
