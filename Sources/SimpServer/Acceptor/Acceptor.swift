@@ -26,12 +26,12 @@ final class Acceptor: @unchecked Sendable {
   private var listener: StreamListener?
   // BOUND: `waitingConnections` of the limits.
   private var guests: [UInt64: Guest] = [:]
-  private var lastGuest: UInt64 = 0
   /// The same, by where they come from.
   private var waiting = FairQueue()
   /// Those of them whose handshake has to wait.
   private var greetings = GreetingLine()
   private var greetingTimer: LoopTimer!
+  private var lastGuest: UInt64 = 0
   private var nextReactor = 0
 
   init(shared: ServerShared) throws(IOError) {
