@@ -11,8 +11,8 @@ public struct ServerLimits: Sendable, Hashable {
   public var connectionsPerAddress = 256
   /// Whether that holds for this machine's own addresses too: proxies and load testers come from there.
   public var isLoopbackLimited = false
-  /// Connections that have not shaken hands, and of each reactor those that have not logged in: beyond, of the address that has more than its share the one
-  /// that waits longest goes. A flood from a few addresses so keeps out itself.
+  /// Connections that have not shaken hands, and of each reactor those that have not logged in: beyond, of the address
+  /// that has more than its share the one that waits longest goes. A flood from a few addresses so keeps out itself.
   public var waitingConnections = 1024
   /// TLS handshakes a second; more wait their turn. One costs half a millisecond: this is a quarter of a core,
   /// which those inside need not share while they want it.
@@ -22,7 +22,7 @@ public struct ServerLimits: Sendable, Hashable {
   public var loginsPerSecond = 500
   /// How late the loop may come before new logins are refused for those inside. A person notices a quarter of a second.
   public var loopLag = Interval.milliseconds(250)
-  /// Messages a second of one user on one reactor, both channels together; 0: any number. Far more than people write,
+  /// Messages a second of one user, both channels and all sessions together; 0: any number. Far more than people write,
   /// and a tenth of what a core relays.
   public var messagesPerSecond = 10_000
   /// Bytes of messages a second, likewise.

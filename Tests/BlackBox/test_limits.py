@@ -308,8 +308,9 @@ def test_over_its_rate_a_user_is_told_later_and_nothing_is_lost(limited, names, 
     assert all(LATER not in each.states for each in sent[:20])
 
 
-def test_the_rate_is_the_users_and_not_the_sessions(limited, names):
-    server, clients = limited("--messages-per-second", "10")
+@pytest.mark.parametrize("reactors", [1, 2])
+def test_the_rate_is_the_users_and_not_the_sessions(limited, names, reactors):
+    server, clients = limited("--messages-per-second", "10", "--reactors", str(reactors))
     alice, bob, carol = names("alice", "bob", "carol")
     receiver = clients.login(bob)
     senders = [clients.login(alice, send_only=True) for _ in range(4)]

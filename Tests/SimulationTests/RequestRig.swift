@@ -14,9 +14,11 @@ final class RequestRig {
   /// What the store was told, and whether it can be reached.
   var stored: [String: UInt64] = [:]
   var isStoreUp = true
+  let rates: UserRates
   fileprivate var lastEpoch: UInt64 = 0
 
   init(limits: ServerLimits = ServerLimits()) {
+    rates = UserRates(limits)
     for index in 0..<2 { ports.append(RigPorts(rig: self, index: UInt8(index), limits: limits)) }
   }
 
@@ -96,7 +98,7 @@ final class RigPorts: SwitchboardPorts {
     self.rig = rig
     board = Switchboard(
       reactor: index, reactors: 2, node: "rig", udpPort: 0, keyLimits: KeyLimits(), ports: self, log: .silent,
-      counters: ServerCounters(rig.registry), limits: limits)
+      counters: ServerCounters(rig.registry), limits: limits, rates: rig.rates)
   }
 
   func refusesLogins() -> Refusal? { nil }

@@ -62,7 +62,8 @@ final class Reactor: @unchecked Sendable {
       mask: 0xFFFE, value: 0x0100)
     board = Switchboard(
       reactor: number, reactors: shared.reactors, node: shared.node, udpPort: UInt32(socket.localAddress.port),
-      keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters, limits: shared.limits)
+      keyLimits: shared.keyLimits, ports: self, log: shared.log, counters: shared.counters, limits: shared.limits,
+      rates: shared.rates)
     store = EndpointStore(loop: loop, address: redis, node: shared.node, log: shared.log) { [unowned self] in
       self.board.rewriteEndpoints()
       // All reactors know the same.

@@ -2,7 +2,7 @@ internal import SimpCore
 internal import SimpIO
 internal import SimpSupport
 
-/// What all reactors of one server share, none of it on the way of a datagram.
+/// What all reactors of one server share.
 final class ServerShared: Sendable {
   let node: String
   let reactors: Int
@@ -14,6 +14,7 @@ final class ServerShared: Sendable {
   let counters: ServerCounters
   let limits: ServerLimits
   let admission: Admission
+  let rates: UserRates
   /// Never falls within a process; Redis raises it above what it has stored.
   private let epoch = Locked<UInt64>(0)
   private let list = Locked<[Reactor]>([])
@@ -31,6 +32,7 @@ final class ServerShared: Sendable {
     self.counters = counters
     self.limits = limits
     admission = Admission(limits)
+    rates = UserRates(limits)
   }
 
   /// The reactors by number. Set once, before any of them runs.

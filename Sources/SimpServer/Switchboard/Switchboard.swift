@@ -3,8 +3,8 @@ internal import SimpSupport
 
 /// Who is here, and what goes to whom: the routing of one reactor, without I/O and clock.
 ///
-/// Each reactor has one. They share nothing and tell one another by notes who entered and left, so that a lookup is
-/// always local; a stale answer costs a hop, never a message.
+/// Each reactor has one. They share what a user may send, and tell one another by notes who entered and left, so that a
+/// lookup is always local; a stale answer costs a hop, never a message.
 final class Switchboard {
   let reactor: UInt8
   let reactors: Int
@@ -22,7 +22,7 @@ final class Switchboard {
   /// Live sessions of all reactors, by user.
   private var directory: [String: Location] = [:]
   private var nextSession: UInt64 = 0
-  var rates: UserRates
+  let rates: UserRates
   /// Bytes of messages held for the sessions of this reactor.
   var heldBytes = 0
   var refusalLog = LogBudget()
@@ -31,9 +31,11 @@ final class Switchboard {
   /// - Parameters:
   ///   - reactors: how many there are; this one is number `reactor`.
   ///   - udpPort: told to clients; 0: no UDP.
+  ///   - rates: those of the whole server.
   init(
     reactor: UInt8, reactors: Int, node: String, udpPort: UInt32, keyLimits: KeyLimits = KeyLimits(),
-    ports: any SwitchboardPorts, log: Log, counters: ServerCounters, limits: ServerLimits = ServerLimits()
+    ports: any SwitchboardPorts, log: Log, counters: ServerCounters, limits: ServerLimits = ServerLimits(),
+    rates: UserRates
   ) {
     self.reactor = reactor
     self.reactors = reactors
@@ -44,7 +46,7 @@ final class Switchboard {
     self.log = log
     self.counters = counters
     self.limits = limits
-    rates = UserRates(messagesPerSecond: limits.messagesPerSecond, bytesPerSecond: limits.bytesPerSecond)
+    self.rates = rates
   }
 
   /// What this reactor may hold of all that the server may.

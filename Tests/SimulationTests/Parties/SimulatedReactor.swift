@@ -15,7 +15,10 @@ final class SimulatedReactor: SwitchboardPorts {
   /// Notes between reactors are under way for this long.
   private static let noteDelay = Interval.microseconds(200)
 
-  init(server: SimulatedServer, index: UInt8, count: Int, node: String, log: Log, registry: CounterRegistry) {
+  init(
+    server: SimulatedServer, index: UInt8, count: Int, node: String, log: Log, registry: CounterRegistry,
+    rates: UserRates
+  ) {
     self.server = server
     self.index = index
     generation = server.generation
@@ -24,7 +27,7 @@ final class SimulatedReactor: SwitchboardPorts {
     limits.session.redundancy = server.world.redundancy
     switchboard = Switchboard(
       reactor: index, reactors: count, node: node, udpPort: 7468, keyLimits: server.world.keyLimits,
-      ports: self, log: log, counters: ServerCounters(registry), limits: limits)
+      ports: self, log: log, counters: ServerCounters(registry), limits: limits, rates: rates)
   }
 
   private var world: World { server.world }

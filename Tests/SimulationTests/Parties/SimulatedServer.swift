@@ -42,9 +42,11 @@ final class SimulatedServer {
     let registry = CounterRegistry()
     let lines = lines
     let log = Log(level: .debug) { lines.add($0) }
+    let rates = UserRates(ServerLimits())
     reactors = (0..<reactorCount).map { index in
       SimulatedReactor(
-        server: self, index: UInt8(index), count: reactorCount, node: "node\(generation)", log: log, registry: registry)
+        server: self, index: UInt8(index), count: reactorCount, node: "node\(generation)", log: log, registry: registry,
+        rates: rates)
     }
   }
 
