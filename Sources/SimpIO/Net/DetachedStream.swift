@@ -61,11 +61,12 @@ extension Stream {
   ///
   /// - Throws: `IOError` when the loop cannot watch it; it is closed then.
   public convenience init(loop: EventLoop, adopting detached: DetachedStream) throws(IOError) {
-    let contents = detached.take()
+    var contents = detached.take()
     do throws(IOError) {
       try self.init(
         loop: loop, fd: contents.fd, remote: detached.remoteAddress, pipe: contents.pipe ?? PlainPipe(), state: .open)
     } catch {
+      contents.unread.wipe()
       contents.onGone?()
       throw error
     }
