@@ -82,6 +82,20 @@ import Testing
     #expect(session.deadline(now: start) == start + .seconds(seconds))
   }
 
+  /// Messages and bytes of the window told, and the messages that fly then of ten with 1000 bytes of text.
+  @Test(arguments: [(0, 0, 10), (4, 0, 4), (0, 2500, 3), (1 << 31, 1 << 63, 10)] as [(UInt32, UInt64, Int)])
+  func theServersWindowIsKeptAndNoneIsTheUsual(messages: UInt32, bytes: UInt64, flying: Int) throws {
+    let session = loggedIn {
+      $0.windowMessages = messages
+      $0.windowBytes = bytes
+    }
+    for _ in 0..<10 {
+      _ = try outbox.append(MessageContent(text: String(repeating: "x", count: 1000)), to: "bob", now: start)
+    }
+    session.flush(now: start, streamRoom: 1 << 20) { _, _ in }
+    #expect(session.channel.window.count == flying)
+  }
+
   private func outcome(_ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob") -> [UInt8] {
     var payload: [UInt8] = []
     Receipt(outcomes: [Outcome(state, user: user, orders: [orders])]).append(to: &payload)

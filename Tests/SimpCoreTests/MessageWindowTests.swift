@@ -26,6 +26,21 @@ import Testing
     #expect(key.conversation == 0xFF_FFFF && key.order == 1 << 40 - 1)
   }
 
+  /// It was answered LATER, and comes back when there is room: the receipt of a copy that flew before is of no copy now.
+  @Test func aReceiptOfAFormerCopySaysNothingAboutWhatCameBack() {
+    var window = flying(datagram: 3)
+    _ = window.remove(key)
+    window.insert(key, message(), byTCP: false, nextDatagram: 8)
+    _ = window.nextForUDP(room: 1000)
+    _ = window.sendByUDP(key, datagram: 8, now: now)
+    let former = window.accept(key, datagram: 3)
+    #expect(!former && window.entries[key]?.state == .flying)
+    window.markAnswered(key, datagram: 3)
+    #expect(window.entries[key]?.state == .flying)
+    let present = window.accept(key, datagram: 8)
+    #expect(present && window.entries[key]?.state == .accepted)
+  }
+
   @Test func whatDoesNotFitADatagramGoesByTCP() {
     var window = MessageWindow()
     window.insert(key, message(2000), byTCP: false, nextDatagram: 0)

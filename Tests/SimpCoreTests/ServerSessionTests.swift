@@ -136,6 +136,8 @@ import Testing
       (SessionRig.message(more: [0x32, 0]), .fieldForbidden),
       (SessionRig.message(more: [0x50, 0]), .fieldForbidden),
       (SessionRig.message(order: 2, floor: 3), .malformed),
+      // Two attachments: Protobuf makes one of them, and not every reader does.
+      (SessionRig.message(more: [0x72, 2, 0x18, 1, 0x72, 2, 0x28, 1]), .malformed),
     ]
     for (bytes, code) in cases {
       let rig = loggedIn()

@@ -45,6 +45,7 @@ public final class ClientSession {
   private var lastPing: Instant
   private var lastRequest: UInt16 = 15
   private var nextOverdueCheck = Instant.never
+  private var windowBytes = WireLimits.windowBytes
   var prover = PathProver()
 
   /// Begins with the login packet.
@@ -226,8 +227,7 @@ public final class ClientSession {
   }
 
   private func fillWindow() {
-    let bytes = min(Int(clamping: reply?.windowBytes ?? .max), WireLimits.windowBytes)
-    while channel.window.count < channel.windowMessages, channel.window.bytes < bytes {
+    while channel.window.count < channel.windowMessages, channel.window.bytes < windowBytes {
       guard let offer = outbox.nextOffer() else { break }
       channel.insert(offer.key, offer.message, byTCP: offer.byTCP)
     }
@@ -271,6 +271,9 @@ public final class ClientSession {
     guard let milliseconds, milliseconds > 0 else { return usual }
     return max(.milliseconds(Int64(milliseconds)), WireTimes.shortestTold)
   }
+
+  /// A window that the server told; 0 says nothing.
+  private static func granted(_ told: UInt64, most: Int) -> Int { told == 0 ? most : min(Int(clamping: told), most) }
 
   private func keepAlive(now: Instant) {
     if lastHeard + idleTimeout <= now {
@@ -329,7 +332,8 @@ public final class ClientSession {
     udpSecret = reply.udpSecret
     reply.udpSecret = []
     self.reply = reply
-    channel.windowMessages = min(max(Int(reply.windowMessages), 1), WireLimits.windowMessages)
+    channel.windowMessages = Self.granted(UInt64(reply.windowMessages), most: WireLimits.windowMessages)
+    windowBytes = Self.granted(reply.windowBytes, most: WireLimits.windowBytes)
     state = .active
     channel.assembler.limit = min(Int(reply.maximumPacketBytes), WireLimits.maximumPacketBytes)
     lastPing = now

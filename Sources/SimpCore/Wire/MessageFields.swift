@@ -17,6 +17,8 @@ public struct MessageFields: Hashable, Sendable {
   public var custom = 0..<0
   /// `server_time` was in the bytes, be it 0.
   public var hasServerTime = false
+  /// The attachment stands twice: Protobuf merges the two, this type has the last.
+  public var hasTwoAttachments = false
   /// `from_user` was in the bytes, be it empty.
   public var hasFromUser = false
 
@@ -48,6 +50,7 @@ public struct MessageFields: Hashable, Sendable {
       case (13, .bytes): toGroup = try Self.text(field, payload)
       case (14, .bytes):
         try Attachment.check(payload.extracting(field.range))
+        hasTwoAttachments = attachment != nil
         attachment = field.range
       case (15, .bytes): custom = field.range
       case (2...15, _): throw .malformed
@@ -64,11 +67,12 @@ public struct MessageFields: Hashable, Sendable {
   /// What a server asks of a message that a client sent, beyond well-formed bytes.
   ///
   /// - Throws: `fieldForbidden` when the client set `from_user` or `server_time`; `nameInvalid` for the recipient;
-  ///   `malformed` for an order of 0, over 40 bits, or under its floor, and for a floor of 0.
+  ///   `malformed` for an order of 0, over 40 bits, or under its floor, for a floor of 0, and for two attachments, which
+  ///   recipients could read differently.
   public func checkFromClient(_ payload: Span<UInt8>) throws(WireError) {
     guard !hasFromUser, !hasServerTime else { throw .fieldForbidden }
     guard Text.isUserName(payload.extracting(toUser)) else { throw .nameInvalid }
-    guard toGroup.isEmpty, floor > 0, floor <= order, order < 1 << 40 else { throw .malformed }
+    guard toGroup.isEmpty, !hasTwoAttachments, floor > 0, floor <= order, order < 1 << 40 else { throw .malformed }
   }
 
   public func fromUser(in payload: Span<UInt8>) -> String { Text.string(payload, fromUser) }
