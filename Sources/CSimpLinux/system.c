@@ -140,6 +140,12 @@ int simp_lock_file(const char *path, int64_t *holder) {
   return fd;
 }
 
+void simp_unlock_file(int fd) {
+  // Closing alone would leave the lock with a copy that a child has of the descriptor until it executes its program.
+  flock(fd, LOCK_UN);
+  close(fd);
+}
+
 int simp_tell_service_manager(const char *path, const char *text) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   size_t length = strlen(path);

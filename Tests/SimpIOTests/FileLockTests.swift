@@ -14,8 +14,30 @@ import Testing
       #expect(error?.description == "lock \(path): process \(getpid()) holds it")
       _ = lock.path
     }
-    _ = try whenCopiesAreGone { try FileLock(path: path) }
+    _ = try FileLock(path: path)
     #expect(try readFile(path) == "\(getpid())\n")
+  }
+
+  /// As a child has one between fork and exec.
+  @Test func aCopyOfTheDescriptorDoesNotKeepIt() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/lock"
+    var copy: Int32 = -1
+    do {
+      let lock = try FileLock(path: path)
+      let descriptor = try #require((3..<4096).first { target(of: $0) == lock.path })
+      copy = dup(descriptor)
+    }
+    #expect(copy >= 0 && target(of: copy) == path)
+    _ = try FileLock(path: path)
+    close(copy)
+  }
+
+  private func target(of descriptor: Int32) -> String? {
+    // SAFETY: realpath allocated the text; it is copied, then freed once.
+    guard let path = unsafe realpath("/proc/self/fd/\(descriptor)", nil) else { return nil }
+    defer { unsafe free(path) }
+    return unsafe String(cString: path)
   }
 
   @Test func anotherProcessSeesIt() throws {

@@ -103,6 +103,8 @@ int simp_open_to_append(const char *path);
 /// Opens (making it if need be) and locks a file. -EWOULDBLOCK when another process holds it; `*holder` is then the
 /// process id read from the file, 0 when none stands there. On success the own process id is written to the file.
 int simp_lock_file(const char *path, int64_t *holder);
+/// Gives the lock back, whoever else has a copy of the descriptor, and closes it.
+void simp_unlock_file(int fd);
 
 // Keys. All return 1 on success, 0 on failure.
 typedef struct simp_aead simp_aead;

@@ -23,5 +23,5 @@ public final class FileLock {
     self.fd = fd
   }
 
-  deinit { _ = simp_close(fd) }
+  deinit { simp_unlock_file(fd) }
 }
