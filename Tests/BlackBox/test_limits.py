@@ -348,6 +348,33 @@ def test_the_window_in_force_is_told_and_a_message_beyond_its_size_rejected(limi
     assert counted(server, clients)["simp_messages_too_large_total"] == 1
 
 
+@pytest.mark.parametrize("reactors", [1, 2])
+def test_who_ignores_the_window_is_told_later_at_twice_of_it(limited, names, counted, reactors):
+    server, clients = limited("--window-messages", "8", "--reactors", str(reactors))
+    alice_name, *others = names("alice", "bob", "carol", "dan")
+    alice = clients.login(alice_name)
+    recipients = [clients.login(each) for each in others]
+    for each in recipients:
+        each.confirms = False
+    alice.retransmits = False
+    sent = [alice.send(name, f"{number}") for number in range(7) for name in others]
+    wait_all([alice, *recipients], lambda: all(each.states for each in sent), PATIENCE)
+    late = [each for each in sent if each.state() == LATER]
+    assert len(late) == 5 and {each.code for each in late} == {ERROR_NO_ROOM}
+    # The first of each conversation; what follows it waits behind it.
+    assert counted(server, clients)["simp_messages_window_full_total"] == len(recipients)
+    # Copies of what is held take no room of it, and outcomes give it back: all arrive, round after round.
+    alice.retransmits = True
+    for each in recipients:
+        each.confirms = True
+        for message in list(each.inbox):
+            each.send_outcome(DELIVERED, message)
+    wait_all([alice, *recipients], lambda: all(each.state() == DELIVERED for each in sent), 2 * PATIENCE)
+    more = [alice.send(name, f"{number}") for number in range(7, 40) for name in others]
+    wait_all([alice, *recipients], lambda: all(each.state() == DELIVERED for each in more), 2 * PATIENCE)
+    assert all(each.texts() == [f"{number}" for number in range(40)] for each in recipients)
+
+
 def test_so_much_is_held_for_one_recipient_and_no_more(limited, names, counted):
     server, clients = limited("--pending-messages", "8")
     alice_name, bob_name = names("alice", "bob")

@@ -201,12 +201,17 @@ public final class ServerSession {
   }
 
   /// The message is finished.
-  public func finish(_ key: MessageKey) { channel.window.remove(key) }
+  ///
+  /// - Returns: the bytes that were held for it.
+  @discardableResult
+  public func finish(_ key: MessageKey) -> Int { channel.window.remove(key)?.message.bytes.count ?? 0 }
 
   public func holds(_ key: MessageKey) -> Bool { channel.window.entries[key] != nil }
 
-  /// Messages handed over and not finished, by conversation and order.
-  public func pendingKeys() -> [MessageKey] { channel.window.entries.keys.sorted { $0.rawValue < $1.rawValue } }
+  /// Messages handed over and not finished, by conversation and order, and their bytes.
+  public func pending() -> [(key: MessageKey, bytes: Int)] {
+    channel.window.entries.map { ($0.key, $0.value.message.bytes.count) }.sorted { $0.key.rawValue < $1.key.rawValue }
+  }
 
   /// Tells the client what became of a message it sent.
   public func report(

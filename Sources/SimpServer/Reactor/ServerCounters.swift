@@ -31,15 +31,17 @@ struct ServerCounters: Sendable {
   let delivered: Counter
   /// Messages answered LATER.
   let later: Counter
-  /// Of them those over the rate of their user, those for which their recipient's session holds too much, and those for
-  /// which all recipients together do.
+  /// Of them those over the rate of their user, those over the window of their session, those for which their
+  /// recipient's session holds too much, and those for which all recipients together do.
   let rateLimited: Counter
+  let windowFull: Counter
   let pendingFull: Counter
   let heldFull: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
   /// Of sessions that are over, towards their clients: bytes of the packets of messages, of the first transmission of
-  /// each, and of receipts; messages sent again, and those sent twice before anything was lost; datagrams taken for lost, and those of them that were late only.
+  /// each, and of receipts; messages sent again, and those sent twice before anything was lost; datagrams taken for
+  /// lost, and those of them that were late only.
   let messageBytesSent: Counter
   let messageBytesNeeded: Counter
   let receiptBytesSent: Counter
@@ -81,6 +83,7 @@ struct ServerCounters: Sendable {
     delivered = registry.counter("simp_messages_delivered_total")
     later = registry.counter("simp_messages_later_total")
     rateLimited = registry.counter("simp_messages_rate_limited_total")
+    windowFull = registry.counter("simp_messages_window_full_total")
     pendingFull = registry.counter("simp_messages_pending_full_total")
     heldFull = registry.counter("simp_messages_held_full_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")

@@ -19,6 +19,8 @@ enum Note: Sendable {
   case relay(Relay)
   /// What became of a message that came from the other reactor.
   case report(Report)
+  /// A message from the other reactor was a copy: it is not held once more.
+  case copyDropped(origin: SessionAddress, bytes: Int)
   case entered(user: String, Location)
   case left(user: String, Location)
   case kicked(Kick)
@@ -49,6 +51,8 @@ struct Report: Sendable {
   /// Whom the message was for.
   var recipient: String
   var order: UInt64
+  /// Of the message as it was held.
+  var bytes: Int
   var state: MessageState
   var code = ErrorCode.unspecified
   var retryAfter = Interval.zero

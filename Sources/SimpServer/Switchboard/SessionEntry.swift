@@ -5,6 +5,8 @@ final class SessionEntry {
   let session: ServerSession
   /// What it sent and was answered LATER.
   var deferrals = Deferrals()
+  /// What it sent and is held by sessions of this server.
+  var unfinished = Unfinished()
   /// How much its user sends; nil before login, and when nothing is limited.
   var rate: UserRate?
   /// Why its login will be refused, known since it connected.

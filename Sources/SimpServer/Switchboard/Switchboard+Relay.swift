@@ -44,16 +44,23 @@ extension Switchboard {
       counters.copiesDropped.add()
       return .held
     }
+    guard sender.unfinished.hasRoom(bytes: payload.count, limits: limits.session) else {
+      counters.windowFull.add()
+      return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
+    }
     let relay = Relay(
       to: recipient, location: location, from: session.user, device: session.deviceNumber, order: fields.order,
       messageId: fields.messageId,
       message: EncodedMessage(relaying: payload, from: session.user, serverTime: ports.wallClockMilliseconds),
       origin: origin)
     guard location.address.reactor == reactor else {
+      sender.unfinished.insert(bytes: relay.message.bytes.count)
       ports.post(.relay(relay), to: location.address.reactor)
       return .held
     }
-    return place(relay)
+    let verdict = place(relay)
+    if verdict == .held { sender.unfinished.insert(bytes: relay.message.bytes.count) }
+    return verdict
   }
 
   /// A message from another reactor: what cannot be held is reported there.
@@ -62,6 +69,7 @@ extension Switchboard {
       holds(relay.order, from: relay.from, device: relay.device, origin: relay.origin, at: target)
     {
       counters.copiesDropped.add()
+      ports.post(.copyDropped(origin: relay.origin, bytes: relay.message.bytes.count), to: relay.origin.reactor)
       return
     }
     switch place(relay) {
@@ -120,8 +128,8 @@ extension Switchboard {
   ) {
     send(
       Report(
-        origin: relay.origin, recipient: relay.to, order: relay.order, state: state, code: code,
-        retryAfter: retryAfter), now: now)
+        origin: relay.origin, recipient: relay.to, order: relay.order, bytes: relay.message.bytes.count, state: state,
+        code: code, retryAfter: retryAfter), now: now)
   }
 
   // MARK: - What became of messages
@@ -137,12 +145,12 @@ extension Switchboard {
       for order in record.pending(in: range) {
         let key = MessageKey(conversation: handle, order: order)
         guard session.holds(key) else { continue }
-        let held = session.pendingBytes
-        session.finish(key)
-        heldBytes -= held - session.pendingBytes
+        let bytes = session.finish(key)
+        heldBytes -= bytes
         entry.remove(key)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
-        var report = Report(origin: record.origin, recipient: session.user, order: key.order, state: outcome.state)
+        var report = Report(
+          origin: record.origin, recipient: session.user, order: key.order, bytes: bytes, state: outcome.state)
         if !isDelivered {
           report.code = .noRoom
           report.retryAfter = WireTimes.retryNotOnline
@@ -157,12 +165,12 @@ extension Switchboard {
     let recipient = entry.session.user
     let isReplaced = location(of: recipient) != nil
     let retryAfter = isReplaced ? WireTimes.retryNoRoom : WireTimes.retryNotOnline
-    for key in entry.session.pendingKeys() {
+    for (key, bytes) in entry.session.pending() {
       guard let record = entry.senders[key.conversation] else { continue }
       send(
         Report(
-          origin: record.origin, recipient: recipient, order: key.order, state: .later, code: .notOnline,
-          retryAfter: retryAfter), now: now)
+          origin: record.origin, recipient: recipient, order: key.order, bytes: bytes, state: .later,
+          code: .notOnline, retryAfter: retryAfter), now: now)
     }
   }
 
@@ -177,6 +185,7 @@ extension Switchboard {
   /// Tells the sender, if it is still here; one that came back offers its messages again by itself.
   func deliver(_ report: Report, now: Instant) {
     guard let entry = entries[report.origin.session], entry.session.isActive else { return }
+    entry.unfinished.remove(bytes: report.bytes)
     if report.state == .later { entry.deferrals.insert(order: report.order, to: report.recipient) }
     entry.session.report(
       report.state, to: report.recipient, order: report.order, code: report.code, retryAfter: report.retryAfter,

@@ -147,6 +147,7 @@ final class Switchboard {
     switch note {
     case .relay(let relay): receive(relay, now: now)
     case .report(let report): deliver(report, now: now)
+    case .copyDropped(let origin, let bytes): entries[origin.session]?.unfinished.remove(bytes: bytes)
     case .entered(let user, let location): self.note(user: user, at: location)
     case .left(let user, let location):
       if directory[user] == location { directory[user] = nil }
