@@ -8,7 +8,7 @@ import Testing
   /// Whichever thread does nothing any more.
   @Test(arguments: Part.allCases) func aServerIsAliveWhileEachThreadAnswers(_ part: Part) async throws {
     try await withSDKServer { server in
-      @Sendable func onPart(_ body: @escaping @Sendable () -> Void) {
+      @Sendable func on(_ part: Part, _ body: @escaping @Sendable () -> Void) {
         switch part {
         case .reactor: server.onReactor(body)
         case .acceptor: server.onAcceptor(body)
@@ -21,13 +21,19 @@ import Testing
       try #require(isMade)
       let (read, write) = (ends[0], ends[1])
       let isAlive = Locked(false)
-      onPart {
+      on(part) {
         var byte: UInt8 = 0
         _ = unsafe Glibc.read(read, &byte, 1)
       }
       server.checkReactors { isAlive.withLock { $0 = true } }
-      // The control loop has taken the question, and three turns since.
-      for _ in 0..<3 { await withCheckedContinuation { continuation in server.onControl { continuation.resume() } } }
+      // The other thread has answered, and the control loop has heard it.
+      for _ in 0..<3 {
+        await withCheckedContinuation { continuation in server.onControl { continuation.resume() } }
+        await withCheckedContinuation { continuation in
+          on(part == .reactor ? .acceptor : .reactor) { continuation.resume() }
+        }
+      }
+      await withCheckedContinuation { continuation in server.onControl { continuation.resume() } }
       #expect(!isAlive.withLock { $0 })
       var byte: UInt8 = 1
       _ = unsafe Glibc.write(write, &byte, 1)
