@@ -11,7 +11,7 @@ import simptls
 import simpwire as wire
 from message_pb2 import TEXT, Message
 from receipt_pb2 import ACCEPTED, DELIVERED, EXPIRED, LATER, READ, REJECTED, STORED, Datagrams, Outcome, Receipt
-from session_pb2 import Login, PathResponse, Ping
+from session_pb2 import ERROR_UNAVAILABLE, Login, PathResponse, Ping
 
 FINAL = {STORED, DELIVERED, READ, REJECTED, EXPIRED}
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -97,7 +97,19 @@ class Client:
         self.receipted_up_to = -1
         return self
 
-    def login(self, timeout=PATIENCE, **overrides):
+    def login(self, timeout=PATIENCE, patient=True, **overrides):
+        """A server whose Redis is slow for a moment (a busy machine) is asked again, unless told otherwise."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                return self._login(timeout, overrides)
+            except Refused as refused:
+                if not patient or refused.code != ERROR_UNAVAILABLE or time.monotonic() > end:
+                    raise
+                self.close()
+                time.sleep(refused.retry_after_ms / 1000)
+
+    def _login(self, timeout, overrides):
         if self.tcp is None:
             self.connect()
         fields = dict(

@@ -15,7 +15,6 @@ import threading
 import time
 
 import simpclient
-from session_pb2 import ERROR_UNAVAILABLE
 
 HOST = "127.0.0.1"
 BIN = pathlib.Path(os.environ.get("SIMP_BIN", "."))
@@ -192,18 +191,9 @@ class Clients:
         return self.all[-1]
 
     def login(self, user, **options):
-        """Logs in; a server whose Redis is slow for a moment may be asked again."""
         client = self.new(user, **options)
-        end = time.monotonic() + simpclient.PATIENCE
-        while True:
-            try:
-                client.login()
-                return client
-            except simpclient.Refused as refused:
-                if refused.code != ERROR_UNAVAILABLE or time.monotonic() > end:
-                    raise
-                client.close()
-                time.sleep(refused.retry_after_ms / 1000)
+        client.login()
+        return client
 
     def online(self, user, **options):
         """A client whose UDP path is up."""

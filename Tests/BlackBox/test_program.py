@@ -173,7 +173,7 @@ def test_a_redis_beside_it_that_goes_and_comes_back(tmp_path, names):
             wait_all([a, b], lambda: all(each.is_final for each in sent))
             assert {each.state() for each in sent} == {DELIVERED}
             with pytest.raises(Refused) as raised:
-                clients.new(carol).login()
+                clients.new(carol).login(patient=False)
             assert raised.value.code == ERROR_UNAVAILABLE and raised.value.retry_after_ms > 0
             redis = start_redis()
             until(listens)
