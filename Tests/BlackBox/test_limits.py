@@ -208,11 +208,28 @@ def test_the_time_to_log_in_begins_at_the_door(limited):
 
 def test_who_takes_connections_yields_to_who_carries_messages(limited):
     server, _ = limited()
-    niceness = {}
-    for task in pathlib.Path(f"/proc/{server.program.process.pid}/task").iterdir():
-        niceness[(task / "comm").read_text().strip()] = int((task / "stat").read_text().rsplit(")", 1)[1].split()[16])
-    own = niceness["simp-reactor-0"]
-    assert niceness["simp-acceptor"] == min(own + 10, 19), niceness
+    tasks = pathlib.Path(f"/proc/{server.program.process.pid}/task")
+
+    def niceness():
+        found = {}
+        for task in tasks.iterdir():
+            try:
+                name, stat = (task / "comm").read_text().strip(), (task / "stat").read_text()
+            except OSError:
+                continue  # a thread that just ended
+            found[name] = int(stat.rsplit(")", 1)[1].split()[16])
+        return found
+
+    def yields():
+        found = niceness()
+        own = found.get("simp-reactor-0")
+        return own is not None and found.get("simp-acceptor") == min(own + 10, 19)
+
+    # Each thread takes its niceness itself, as the first thing it does: on a busy machine after the server is ready.
+    try:
+        until(yields)
+    except AssertionError:
+        raise AssertionError(niceness()) from None
 
 
 def test_more_handshakes_than_a_second_has_wait_their_turn(limited, names):
