@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -144,6 +145,17 @@ void simp_unlock_file(int fd) {
   // Closing alone would leave the lock with a copy that a child has of the descriptor until it executes its program.
   flock(fd, LOCK_UN);
   close(fd);
+}
+
+int simp_has_aes_instructions(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+#elif defined(__aarch64__)
+  unsigned long both = HWCAP_AES | HWCAP_PMULL;
+  return (getauxval(AT_HWCAP) & both) == both;
+#else
+  return 0;
+#endif
 }
 
 int simp_tell_service_manager(const char *path, const char *text) {

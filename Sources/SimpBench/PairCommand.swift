@@ -20,6 +20,10 @@ enum PairCommand {
       Flag(
         "redundancy", placeholder: "WHEN", default: "idle",
         help: "off, idle or always: the last messages go twice; the server has its own"),
+      Flag("cipher", placeholder: "NAME", help: "of the datagrams: aes128 or chacha20 (the faster one here)"),
+      Flag(
+        "key-phase-packets", placeholder: "COUNT", default: "65536",
+        help: "datagrams under one key; the server has its own"),
       Flag("no-udp", help: "TCP only"),
       Flag("json", help: "one JSON object on standard output"),
     ],
@@ -50,6 +54,8 @@ struct PairPlan: Sendable {
   var warmUp = Duration.seconds(1)
   var drain = Duration.seconds(30)
   var usesUDP = true
+  var keyPhaseDatagrams = 65_536
+  var ciphers = SIMPConnection.Configuration.Cipher.preference
   var redundancy = SIMPConnection.Configuration.Redundancy.idle
   var impairment: SIMPImpairment?
   var printsJSON = false
@@ -65,6 +71,11 @@ struct PairPlan: Sendable {
     warmUp = try settings.time("warmup", in: .zero...(.seconds(3600))) ?? warmUp
     drain = try settings.time("drain", in: .zero...(.seconds(3600))) ?? drain
     usesUDP = try !settings.isOn("no-udp")
+    keyPhaseDatagrams = try settings.integer("key-phase-packets", in: 1...4_194_304) ?? keyPhaseDatagrams
+    if let cipher = try settings.choice("cipher", of: ["aes128", "chacha20"]) {
+      guard usesUDP else { throw UsageError("--cipher is for datagrams: leave --no-udp out") }
+      ciphers = [cipher == "aes128" ? .aes128GCM : .chaCha20Poly1305]
+    }
     redundancy =
       switch try settings.choice("redundancy", of: ["off", "idle", "always"]) {
       case "off": .off

@@ -60,6 +60,8 @@ struct PairRun {
     configuration.software = "simp-bench"
     configuration.tls = SIMPConnection.Configuration.TLS(place.trust)
     configuration.usesUDP = plan.usesUDP
+    configuration.ciphers = plan.ciphers
+    configuration.keyPhaseDatagrams = plan.keyPhaseDatagrams
     configuration.redundancy = plan.redundancy
     configuration.isSendOnly = sendsOnly
     configuration.connectTimeout = .seconds(30)

@@ -77,6 +77,28 @@ struct SDKChatTests {
     }
   }
 
+  @Test(
+    arguments: [([.aes128GCM], "AES-128-GCM"), ([.chaCha20Poly1305, .aes128GCM], "ChaCha20-Poly1305"), ([], nil)]
+      as [([SIMPConnection.Configuration.Cipher], String?)])
+  func datagramsAreSealedAsPreferred(ciphers: [SIMPConnection.Configuration.Cipher], cipher: String?) async throws {
+    try await withSDKServer { server in
+      let (alice, bob) = (try server.connection("alice") { $0.ciphers = ciphers }, try server.connection("bob"))
+      let states = alice.states
+      alice.start()
+      bob.start()
+      let seen = await alice.wait(for: states) { cipher == nil ? $0.isConnected : $0.isPathUp }
+      let session = seen.compactMap { state in if case .connected(let session) = state { session } else { nil } }.last
+      #expect(session?.cipher == cipher)
+      await bob.wait { $0.isPathUp }
+      try alice.post("sealed", to: "bob")
+      #expect(try await bob.take(1).map(\.text) == ["sealed"])
+      try await alice.drain(timeout: .seconds(20))
+      #expect((alice.statistics.sentByUDP, alice.statistics.sentByTCP) == (cipher == nil ? (0, 1) : (1, 0)))
+      await alice.close()
+      await bob.close()
+    }
+  }
+
   @Test func postsArriveInOrderAndShareDatagrams() async throws {
     try await withSDKServer { server in
       try await withPair(server) { alice, bob in

@@ -45,6 +45,14 @@ struct PairProgramTests {
     #expect(try #require(Int(dropped ?? "")) > 0, "the impairment did nothing")
   }
 
+  @Test func theSuiteOfTheDatagramsCanBeChosen() async throws {
+    let (status, program) = try await run(["--rate", "100", "-d", "500ms", "--cipher", "chacha20", "--json"])
+    #expect(status == 0, "\(program.output)\(program.errorOutput)")
+    #expect(program.output.contains("\"cipher\":\"ChaCha20-Poly1305\""))
+    let (refused, other) = try await run(["--cipher", "chacha20", "--no-udp"])
+    #expect(refused == 2 && other.errorOutput.contains("--cipher is for datagrams"), "\(other.errorOutput)")
+  }
+
   @Test func withoutUDPEverythingGoesByTCP() async throws {
     let (status, program) = try await run(["--rate", "100", "-d", "1", "--no-udp", "--json"])
     #expect(status == 0, "\(program.output)\(program.errorOutput)")

@@ -6,6 +6,13 @@ import Testing
 @Suite struct AEADProtectionTests {
   static let secret = (0..<32).map { UInt8($0) }
 
+  /// What the kernel says of the processor.
+  @Test func theFasterSuiteComesFirst() throws {
+    let words = Set(try readFile("/proc/cpuinfo").split { $0.isWhitespace })
+    let hasAES = words.contains("aes") && (words.contains("pclmulqdq") || words.contains("pmull"))
+    #expect(AEADProtection.preference == (hasAES ? [1, 2] : [2, 1]))
+  }
+
   @Test(arguments: [AEADProtection.aes128GCM, AEADProtection.chaCha20Poly1305])
   func whatOneSealsTheOtherOpens(cipher: UInt32) throws {
     let client = AEADProtection(secret: Self.secret, cipher: cipher, isServer: false)

@@ -106,6 +106,9 @@ int simp_lock_file(const char *path, int64_t *holder);
 /// Gives the lock back, whoever else has a copy of the descriptor, and closes it.
 void simp_unlock_file(int fd);
 
+/// Whether the processor has instructions for AES and for the multiplication of GCM.
+int simp_has_aes_instructions(void);
+
 // Keys. All return 1 on success, 0 on failure.
 typedef struct simp_aead simp_aead;
 

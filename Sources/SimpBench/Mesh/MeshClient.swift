@@ -75,7 +75,7 @@ final class MeshClient {
     login.software = "simp-bench"
     login.receiveMessages = UInt32(WireLimits.windowMessages)
     login.receiveBytes = UInt64(WireLimits.windowBytes)
-    if mesh.usesUDP { login.ciphers = [AEADProtection.aes128GCM, AEADProtection.chaCha20Poly1305] }
+    if mesh.usesUDP { login.ciphers = AEADProtection.preference }
     self.stream = stream
     session = ClientSession(login, outbox: outbox, inbound: inbound, now: mesh.loop.now)
     state = .online

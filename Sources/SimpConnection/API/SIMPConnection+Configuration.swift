@@ -1,4 +1,5 @@
 internal import SimpCore
+internal import SimpIO
 internal import SimpStore
 
 extension SIMPConnection {
@@ -26,12 +27,37 @@ extension SIMPConnection {
       case always
     }
 
+    /// How datagrams are sealed.
+    public enum Cipher: Sendable, Hashable, CaseIterable {
+      /// AES-128-GCM (NIST SP 800-38D).
+      case aes128GCM
+      /// ChaCha20-Poly1305 (RFC 8439).
+      case chaCha20Poly1305
+
+      /// Both, the faster one on this machine first: AES where the processor has instructions for it.
+      public static var preference: [Cipher] {
+        AEADProtection.preference.map { $0 == AEADProtection.aes128GCM ? .aes128GCM : .chaCha20Poly1305 }
+      }
+
+      var number: UInt32 {
+        switch self {
+        case .aes128GCM: AEADProtection.aes128GCM
+        case .chaCha20Poly1305: AEADProtection.chaCha20Poly1305
+        }
+      }
+    }
+
     /// The port when the address names none.
     public var defaultPort: UInt16 = 7467
     /// How the connection is encrypted, and whom it trusts.
     public var tls = TLS.systemTrust
     /// Whether messages go by UDP where that works. Without, everything goes by TCP.
     public var usesUDP = true
+    /// How datagrams may be sealed, in order of preference: the session has the first that the server knows. None: no
+    /// UDP.
+    public var ciphers = Cipher.preference
+    /// Datagrams sealed with one key before the next takes its place, at least 1.
+    public var keyPhaseDatagrams = Int(WireLimits.keyPhaseDatagrams)
     /// When messages go a second time by UDP although nothing is lost yet. A copy costs bytes, a loss a round trip.
     public var redundancy = Redundancy.idle
     /// A session that only sends: it ends no other session of its user, and nothing comes to `messages`.
@@ -82,6 +108,8 @@ extension SIMPConnection {
         throw SIMPError(error)
       }
     }
+
+    var keyLimits: KeyLimits { KeyLimits(phaseDatagrams: UInt64(max(keyPhaseDatagrams, 1))) }
 
     var room: (messages: UInt32, bytes: UInt64) {
       (

@@ -113,9 +113,10 @@ extension Driver {
       decoding: configuration.software.utf8.filter { (0x20..<0x7F).contains($0) }.prefix(64), as: UTF8.self)
     login.receiveMessages = configuration.room.messages
     login.receiveBytes = configuration.room.bytes
-    if configuration.usesUDP { login.ciphers = [AEADProtection.aes128GCM, AEADProtection.chaCha20Poly1305] }
+    if configuration.usesUDP { login.ciphers = configuration.ciphers.map(\.number) }
     let session = ClientSession(
-      login, outbox: outbox, inbound: inbound, redundancy: Redundancy(configuration.redundancy), now: now)
+      login, outbox: outbox, inbound: inbound, keyLimits: configuration.keyLimits,
+      redundancy: Redundancy(configuration.redundancy), now: now)
     self.stream = stream
     self.session = session
     phase = .online

@@ -1,3 +1,4 @@
+internal import CSimpLinux
 public import SimpCore
 
 /// Seals and opens datagrams with keys derived from a session's secret (wire document, "Datagrams").
@@ -13,6 +14,10 @@ public final class AEADProtection: DatagramProtection {
   public static let aes128GCM: UInt32 = 1
   /// Number of ChaCha20-Poly1305, for machines without AES instructions.
   public static let chaCha20Poly1305: UInt32 = 2
+
+  /// Both suites, the faster one on this machine first: AES where the processor has instructions for it.
+  public static let preference: [UInt32] =
+    simp_has_aes_instructions() != 0 ? [aes128GCM, chaCha20Poly1305] : [chaCha20Poly1305, aes128GCM]
 
   static let headerBytes = 16
   static let tagBytes = 16
