@@ -5,7 +5,7 @@ import dataclasses
 import json
 import subprocess
 
-from link import SERVER, Link, wan_binary
+from link import Link, wan_binary
 from people import BIN, PORT, Server
 
 
@@ -18,6 +18,12 @@ class Case:
     rate: int = 100
     seconds: float = 2
     udp: bool = True
+    #: Flags of the server, and of `simp-bench pair`.
+    server: tuple = ()
+    people: tuple = ()
+    cipher: str = "AES-128-GCM"
+    #: What the server has to have counted: (name, at least).
+    counted: tuple = ()
     #: Counts of the link that must not be 0: (direction, name).
     must: tuple = ()
     #: How often the clients have to have got another address.
@@ -30,6 +36,8 @@ class Result:
     link: dict
     rebound: int
     server_log: str
+    #: Of the server, by name.
+    counters: dict
 
     @property
     def logins(self):
@@ -43,7 +51,7 @@ class BenchRun:
         self.server = server
         self.process = link.popen(
             link.clients,
-            [BIN / "simp-bench", "pair", "--server", f"{SERVER}:{PORT}", "--key", server.state / "s" / "signing.key",
+            [BIN / "simp-bench", "pair", "--server", f"{link.at}:{PORT}", "--key", server.state / "s" / "signing.key",
              "--drain", "120s", "--json", "--pin", server.trust["SIMP_PIN"], *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -67,12 +75,13 @@ class BenchRun:
 def run(case, seed=1):
     """Pairs of people talk; the wait for what is under way ends with its arrival, and after two minutes at most."""
     with Link(**{"delay_ms": 10, "loss": 0, "seed": seed} | case.link) as link:
-        with Server(link, tls=True) as server:
+        with Server(link, *case.server, tls=True) as server:
             people = BenchRun(link, server, [
                 "--pairs", case.pairs, "--rate", case.rate, "-d", f"{int(case.seconds * 1000)}ms", "--warmup", "200ms",
-                *([] if case.udp else ["--no-udp"])]).finish()
+                *([] if case.udp else ["--no-udp"]), *case.people]).finish()
             log = server.text()
-    return Result(people, *counts(link.report), log)
+            counters = server.counters() if case.counted else {}
+    return Result(people, *counts(link.report), log, counters)
 
 
 def counts(report):

@@ -15,6 +15,7 @@ _numbers = itertools.count()
 
 CLIENTS = "10.98.0.1"
 SERVER = "10.98.0.2"
+SERVER_V6 = "fd98::2"
 
 
 def wan_binary():
@@ -43,6 +44,9 @@ class Link:
         mark = f"{os.getpid()}-{next(_numbers)}"
         self.clients, self.server = f"simp-c-{mark}", f"simp-s-{mark}"
         self.options = dict(loss=loss, delay_ms=delay_ms, seed=seed, **more)
+        #: Where the server of this link listens, and as it stands before a port.
+        self.address = SERVER_V6 if more.get("v6") else SERVER
+        self.at = f"[{self.address}]" if more.get("v6") else self.address
         self.wan = None
         self.report = ""
 

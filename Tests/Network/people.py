@@ -10,7 +10,7 @@ import tempfile
 import threading
 
 from capture import Capture
-from link import SERVER, wait_until
+from link import wait_until
 
 BIN = pathlib.Path(os.environ["SIMP_BIN"])
 PORT = 7467
@@ -19,8 +19,8 @@ PORT = 7467
 class Server:
     """In clear text, so that a capture can be read, unless `tls`."""
 
-    def __init__(self, link, *flags, tls=False, listen=SERVER):
-        self.link, self.tls, self.listen = link, tls, listen
+    def __init__(self, link, *flags, tls=False, listen=None):
+        self.link, self.tls, self.listen = link, tls, listen or link.address
         self.flags = flags if tls else ("--tls", "off", "--insecure", *flags)
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="simp-net-"))
         self.log = open(self.state / "server.log", "w+")
@@ -87,6 +87,14 @@ class Server:
             [BIN / "simp", "token", user, "--key", self.state / "s" / "signing.key"], check=True,
             capture_output=True, text=True).stdout.strip()
 
+    def counters(self):
+        """What it counted since its start, by name."""
+        environment = {**os.environ, **self.trust, "SIMP_SERVER": f"{self.link.at}:{PORT}"}
+        out = self.link.popen(
+            self.link.clients, [BIN / "simp", "admin", "counters", "--json", "--key", self.state / "s" / "signing.key"],
+            env=environment, stdout=subprocess.PIPE, text=True).communicate(timeout=60)[0]
+        return json.loads(out)
+
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.terminate()
@@ -106,7 +114,7 @@ class Person:
         self.out, self.err = [], []
         self.process = link.popen(
             link.clients, [BIN / "simp", *arguments],
-            env={**os.environ, **server.trust, "SIMP_SERVER": f"{SERVER}:{PORT}",
+            env={**os.environ, **server.trust, "SIMP_SERVER": f"{link.at}:{PORT}",
                  "SIMP_TOKEN": token or server.token(user)},
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.threads = [
@@ -147,10 +155,10 @@ class Tap:
     """tcpdump on the clients' end of the link."""
 
     def __init__(self, link, path):
-        self.path = path
+        self.path, self.link = path, link
         self.process = link.popen(
             link.clients,
-            ["tcpdump", "-i", "wan0", "-U", "--immediate-mode", "-B", "8192", "-Z", "root", "-w", path, f"host {SERVER}"],
+            ["tcpdump", "-i", "wan0", "-U", "--immediate-mode", "-B", "8192", "-Z", "root", "-w", path, f"host {link.address}"],
             stderr=subprocess.PIPE, text=True)
         assert "listening" in self.process.stderr.readline()
 
@@ -158,7 +166,7 @@ class Tap:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=10)
         self.process.stderr.close()
-        return Capture(self.path, SERVER)
+        return Capture(self.path, self.link.address)
 
 
 def received(person):

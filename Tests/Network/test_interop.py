@@ -1,7 +1,8 @@
 """The cases of the QUIC interop runner (github.com/quic-interop/quic-interop-runner, testcases_quic.py), as far as they
 mean something here, over real sockets. Nothing is lost, doubled or out of order in any of them; how long it took is
-printed, not asserted. Not here: versions, resumption, 0-RTT, ECN and HTTP, which this protocol has not; changes of keys
-(Tests/BlackBox/test_keys.py and the simulation); what is first in a server's datagram on a new path, which is sealed."""
+printed, not asserted. Not here: versions, 0-RTT, ECN and HTTP, which this protocol has not; resumption, which is that of
+TLS (SDKTLSTests); connectionmigration, which here has no new connection id (rebind-addr is what there is); what is first
+in a server's datagram on a new path, which is sealed."""
 
 import functools
 
@@ -18,6 +19,12 @@ CORRUPTED = (("up", "corrupted"), ("down", "corrupted"))
 
 CASES = [
     Case("handshake", dict(delay_ms=15, rate_mbit=10, queue=25)),
+    Case("ipv6", dict(delay_ms=15, rate_mbit=10, queue=25, v6=1, loss=0.02), must=LOST),
+    Case("chacha20", dict(delay_ms=15, rate_mbit=10, queue=25), people=("--cipher", "chacha20"),
+         cipher="ChaCha20-Poly1305"),
+    Case("keyupdate", dict(delay_ms=15, loss=0.02), rate=800, seconds=3, must=LOST,
+         server=("--key-phase-packets", 100), people=("--key-phase-packets", 100),
+         counted=(("simp_key_changes_total", 4), ("simp_key_changes_of_clients_total", 4))),
     Case("longrtt", dict(delay_ms=750), pairs=1, rate=50),
     Case("transferloss", dict(delay_ms=15, loss=0.02, burst=3), rate=800, seconds=3, must=LOST),
     shown.BURSTS,
@@ -108,6 +115,9 @@ def test_case(name, results):
     assert people["sent"] == people["delivered"] > 0, people
     assert people["lost"] == people["duplicated"] == people["out_of_order"] == people["corrupt"] == 0, people
     assert (people["status"], people["verdict"]) == (0, "good"), people
+    assert people["cipher"] == (case.cipher if case.udp else None), people
+    for counter, least in case.counted:
+        assert result.counters[counter] >= least, (counter, result.counters[counter])
     for way, name in case.must:
         assert result.link[way][name] > 0, f"the link did nothing: {result.link}"
     assert result.rebound >= case.rebound, result.rebound
