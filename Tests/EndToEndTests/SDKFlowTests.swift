@@ -202,6 +202,7 @@ struct SDKFlowTests {
           var taken = try await reader.value
           if taken.isEmpty { taken = try await bob.take(1) }
           #expect(taken.first?.text == "\(number)")
+          #expect(bob.statistics.received == number, "counted before it is shown")
         }
         try await alice.drain(timeout: .seconds(100))
       }

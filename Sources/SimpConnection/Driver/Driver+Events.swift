@@ -71,6 +71,8 @@ extension Driver {
     tally.received += UInt64(messages.count)
     tally.receivedByUDP += UInt64(messages.count { $0.transport == .udp })
     if let writer { return writer.receive(messages) }
+    // First: who waits for them looks at the counts next.
+    publish()
     inbox.update { $0.append(messages.map { show(ReceivedMessage(id: 0, message: $0)) }) }
   }
 
