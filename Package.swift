@@ -65,7 +65,8 @@ let package = Package(
 
     .testTarget(name: "SimpCoreTests", dependencies: ["SimpCore"], swiftSettings: strict),
     .testTarget(name: "SimpIOTests", dependencies: ["SimpIO", "SimpCore", "CSimpLinux"], swiftSettings: strict),
-    .testTarget(name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore"], swiftSettings: strict),
+    .testTarget(
+      name: "SimpRedisTests", dependencies: ["SimpRedis", "SimpIO", "SimpCore", "ProgramRig"], swiftSettings: strict),
     .executableTarget(
       name: "store-rig", dependencies: ["SimpConnection", "SimpStore", "SimpCore"], path: "Tests/StoreRig",
       swiftSettings: strict),

@@ -1,4 +1,5 @@
 import Glibc
+import ProgramRig
 import SimpConnection
 import SimpCore
 import SimpIO
@@ -36,7 +37,7 @@ final class SDKServer: Sendable {
     let directory = try directory ?? SDKDirectory()
     var configuration = ServerConfiguration()
     configuration.listen = listen
-    configuration.port = port
+    configuration.port = port == 0 ? FreePort.tcp() : port
     configuration.udpPort = 0
     configuration.tls = tls
     configuration.limits = limits

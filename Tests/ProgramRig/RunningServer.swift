@@ -5,8 +5,8 @@ public final class RunningServer: Sendable {
   /// `127.0.0.1:PORT`.
   public let address: String
 
-  /// - Parameter port: TCP; any that is free unless one is given.
-  public init(in directory: TestDirectory, port: String = "0") async throws {
+  /// - Parameter port: TCP; one that is free unless one is given.
+  public init(in directory: TestDirectory, port: String = "\(FreePort.tcp())") async throws {
     self.directory = directory
     program = try await RunningProgram(
       "simp-server",

@@ -1,4 +1,4 @@
-import Glibc
+import ProgramRig
 import SimpCore
 import SimpIO
 import Testing
@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct LinkByTCPTests {
   /// A refused connection comes as an error of the socket, which must reach both hiredis handlers.
   @Test func aRefusedConnectionIsTriedAgain() async throws {
-    let rig = try RedisRig(address: .tcp(host: "127.0.0.1", port: Self.freePort()))
+    let rig = try RedisRig(address: .tcp(host: "127.0.0.1", port: FreePort.tcp()))
     await rig.run { rig in
       rig.values["failures"] = 0
       rig.link.onAttemptFailed = { error in
@@ -27,7 +27,7 @@ import Testing
 
   @Test(arguments: logins)
   func passwords(user: String?, password: String?, refusal: String?) async throws {
-    let port = Self.freePort()
+    let port = FreePort.tcp()
     let redis = try TestRedis(options: ["--port", "\(port)", "--bind", "127.0.0.1", "--requirepass", "secret"])
     let rig = try RedisRig(address: .tcp(host: "localhost", port: port, user: user, password: password))
     await rig.run { rig in
@@ -117,22 +117,5 @@ import Testing
       (rig.values["stream"] as? SimpIO.Stream)?.onBytes = nil
     }
     await rig.close()
-  }
-
-  /// A port that was free a moment ago.
-  static func freePort() -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    unsafe withUnsafeMutablePointer(to: &address) { pointer in
-      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        unsafe _ = bind(descriptor, pointer, length)
-        unsafe _ = getsockname(descriptor, pointer, &length)
-      }
-    }
-    return UInt16(bigEndian: address.sin_port)
   }
 }
