@@ -1,5 +1,6 @@
-import SimpConnection
 import Testing
+
+@testable import SimpConnection
 
 @Suite(.timeLimit(.minutes(5)))
 struct SDKChatTests {
@@ -64,7 +65,10 @@ struct SDKChatTests {
       alice.start()
       let seen = await alice.wait(for: states) { $0.isPathUp }
       #expect(seen.first == .connecting)
-      guard case .connected(let session) = seen[1], case .pathUp(let address, _) = seen[2] else {
+      // On a busy machine an attempt may be told to come back.
+      let last = seen.drop { !$0.isConnected }
+      guard last.count == 2, case .connected(let session)? = last.first, case .pathUp(let address, _)? = last.last
+      else {
         Issue.record("unexpected states: \(seen)")
         return
       }
@@ -103,7 +107,14 @@ struct SDKChatTests {
     try await withSDKServer { server in
       try await withPair(server) { alice, bob in
         await alice.wait { $0.isPathUp }
-        for number in 1...1000 { try alice.post("\(number)", to: "bob") }
+        // On the driver's own thread: what is posted in a turn leaves together, however slow the machine is.
+        alice.driver.execute { _ in
+          do {
+            for number in 1...1000 { try alice.post("\(number)", to: "bob") }
+          } catch {
+            Issue.record(error)
+          }
+        }
         let texts = try await bob.take(1000).map(\.text)
         #expect(texts == (1...1000).map { "\($0)" })
         try await alice.drain(timeout: .seconds(100))

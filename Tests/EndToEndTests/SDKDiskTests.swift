@@ -65,7 +65,9 @@ struct SDKDiskTests {
         }
         #expect(error.code == .storeFailed && error.message.contains("disk is full"))
       }
-      let rounds = (try await bob.ping(via: .tcp), try await alice.ping(via: .tcp))
+      let rounds = (
+        try await bob.ping(via: .tcp, timeout: .seconds(60)), try await alice.ping(via: .tcp, timeout: .seconds(60))
+      )
       #expect(rounds.0 > .zero && rounds.1 > .zero && receipt.state == .accepted)
       try alice.post("2", to: "bob")
       disk.makeRoom()

@@ -3,7 +3,7 @@ import SimpIO
 import SimpServer
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SDKTLSTests {
   /// How the first attempt of a connection ends.
   private func failure(
