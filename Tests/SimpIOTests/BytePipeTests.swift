@@ -55,14 +55,14 @@ private final class FlipPipe: BytePipe {
           #expect(pipes.server.isEnded)
         }
       }
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipes.client, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipes.client, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         #expect(pipes.client.isReady)
         stream.onBytes = { bytes in
           heard += Array(copying: bytes)
           guard heard.count == 3 else { return }
           stream.write([4, 5])
-          stream.closeAfterFlush(deadline: .seconds(5)) { loop.stop() }
+          stream.closeAfterFlush(deadline: .seconds(20)) { loop.stop() }
         }
       }
     }
@@ -84,7 +84,7 @@ private final class FlipPipe: BytePipe {
         }
         rest.arm(at: loop.now + .milliseconds(10))
       }
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(20)) { result in
         steps.append("connected")
         #expect(pipe.isReady)
         loop.stop()
@@ -110,9 +110,9 @@ private final class FlipPipe: BytePipe {
     var error: IOError?
     try withLoop { loop in
       let rude = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
-        stream.onBytes = { [unowned stream] _ in stream.closeAfterFlush(deadline: .seconds(5)) }
+        stream.onBytes = { [unowned stream] _ in stream.closeAfterFlush(deadline: .seconds(20)) }
       }
-      Stream.connect(loop: loop, to: rude.localAddress, pipe: FlipPipe(), timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: rude.localAddress, pipe: FlipPipe(), timeout: .seconds(20)) { result in
         if case .failure(let failure) = result { error = failure }
         loop.stop()
       }
@@ -131,7 +131,7 @@ private final class FlipPipe: BytePipe {
           if errors.count == 2 { loop.stop() }
         }
       }
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: FlipPipe(), timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: FlipPipe(), timeout: .seconds(20)) { result in
         if case .failure(let failure) = result { errors.append(failure.detail ?? "") }
         if errors.count == 2 { loop.stop() }
       }

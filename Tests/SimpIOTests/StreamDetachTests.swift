@@ -34,7 +34,7 @@ import Testing
         client.onBytes = { bytes in
           answer.append(copying: bytes)
           if answer.count == 6 {
-            client.closeAfterFlush(deadline: .seconds(5)) { first.stop() }
+            client.closeAfterFlush(deadline: .seconds(20)) { first.stop() }
           }
         }
         client.write([1, 2, 3, 4, 5, 6])

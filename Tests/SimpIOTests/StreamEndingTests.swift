@@ -9,7 +9,7 @@ import Testing
     try withLoop { loop in
       var accepted: Stream?
       let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in accepted = stream }
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
         guard case .success(let connected) = result else { return loop.stop() }
         // The listener may hear of the connection a turn later than the one who connects.
         var again: LoopTimer?
@@ -146,7 +146,7 @@ import Testing
     weak var held: Stream?
     let loop = try EventLoop()
     let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { _, _ in }
-    Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+    Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
       if case .success(let stream) = result {
         stream.onBytes = { [stream] _ in _ = stream }
         held = stream

@@ -48,7 +48,7 @@ import Testing
         peer = address
         loop.stop()
       }
-      Stream.connect(loop: loop, to: .loopback(port: listener.localAddress.port), timeout: .seconds(5)) { _ in }
+      Stream.connect(loop: loop, to: .loopback(port: listener.localAddress.port), timeout: .seconds(20)) { _ in }
     }
     #expect(peer?.family == .v4)
     #expect(peer?.host == "127.0.0.1")

@@ -17,14 +17,14 @@ import Testing
         stream.onClose = { error in steps.append(error == nil ? "server saw the end" : "server saw an error") }
       }
       #expect(listener.localAddress.port != 0)
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         #expect(stream.remoteAddress == listener.localAddress)
         #expect(stream.localAddress == accepted)
         stream.onBytes = { bytes in
           heard += Array(copying: bytes)
           guard heard.count == 10 else { return }
-          stream.closeAfterFlush(deadline: .seconds(5)) {
+          stream.closeAfterFlush(deadline: .seconds(20)) {
             steps.append("client closed")
             loop.stop()
           }
@@ -61,7 +61,7 @@ import Testing
           resume.arm(at: loop.now + .microseconds(200))
         }
       }
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         stream.onDrain = { [unowned stream] in drained.append(stream.pendingBytes) }
         stream.write(pattern(at: 0, count: total))
@@ -80,7 +80,7 @@ import Testing
       let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { stream, _ in
         stream.onBytes = { _ in loop.stop() }
       }
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         stream.onDrain = { Issue.record("nothing was blocked") }
         stream.write([1])
@@ -99,7 +99,7 @@ import Testing
           stream.write(Array("re: ".utf8) + asked)
         }
       }
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         stream.onBytes = { heard += Array(copying: $0) }
         stream.onClose = { error in
@@ -122,7 +122,7 @@ import Testing
       listener.close()
       try whenCopiesAreGone { try StreamListener.checkFree(address) }
       var isInside = true
-      Stream.connect(loop: loop, to: address, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: address, timeout: .seconds(20)) { result in
         #expect(!isInside, "the completion came from inside the call")
         if case .failure(let failure) = result { error = failure }
         loop.stop()
@@ -139,7 +139,7 @@ import Testing
       // A link-local address needs an interface; the kernel refuses this one at once.
       let address = PeerAddress(family: .v6, high: 0xFE80_0000_0000_0000, low: 1, port: 9)
       var isInside = true
-      Stream.connect(loop: loop, to: address, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: address, timeout: .seconds(20)) { result in
         #expect(!isInside, "the completion came from inside the call")
         if case .failure(let failure) = result { error = failure }
         loop.stop()
@@ -174,14 +174,14 @@ import Testing
         stream.onBytes = { _ in }
         stream.onClose = { _ in loop.stop() }
       }
-      let attempt = Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { _ in
+      let attempt = Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { _ in
         Issue.record("a closed attempt came to an end")
       }
       attempt?.close()
       attempt?.close()
       // The port is still there for others, and this connection ends the test.
-      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(5)) { result in
-        if case .success(let stream) = result { stream.closeAfterFlush(deadline: .seconds(5)) }
+      Stream.connect(loop: loop, to: listener.localAddress, timeout: .seconds(20)) { result in
+        if case .success(let stream) = result { stream.closeAfterFlush(deadline: .seconds(20)) }
       }
     }
   }

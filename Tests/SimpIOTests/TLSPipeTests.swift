@@ -159,7 +159,7 @@ import Testing
         stream.onClose = { error in steps.append(error == nil ? "ended" : "\(error!)") }
       }
       let pipe = try trusting.makePipe(to: "localhost", port: 1)
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else {
           steps.append("\(result)")
           return loop.stop()
@@ -167,7 +167,7 @@ import Testing
         stream.onBytes = { bytes in
           if Array(copying: bytes) != pattern(at: received, count: bytes.count) { isBroken = true }
           received += bytes.count
-          if received == total { stream.closeAfterFlush(deadline: .seconds(5)) { loop.stop() } }
+          if received == total { stream.closeAfterFlush(deadline: .seconds(20)) { loop.stop() } }
         }
         stream.write(pattern(at: 0, count: total))
       }
@@ -191,11 +191,11 @@ import Testing
           try? pipe.receive(bytes, plain: &plain, reply: &reply)
           if pipe.isReady { try? pipe.send([7, 8].span, wire: &reply) }
           stream.write(reply)
-          if pipe.isReady { stream.closeAfterFlush(deadline: .seconds(5)) }
+          if pipe.isReady { stream.closeAfterFlush(deadline: .seconds(20)) }
         }
       }
       let client = try trusting.makePipe(to: "localhost", port: 1)
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: client, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: client, timeout: .seconds(20)) { result in
         guard case .success(let stream) = result else { return loop.stop() }
         stream.onBytes = { heard += Array(copying: $0) }
         stream.onClose = { error in
@@ -224,7 +224,7 @@ import Testing
         }
       }
       let pipe = try trusting.makePipe(to: "localhost", port: 1)
-      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(5)) { result in
+      Stream.connect(loop: loop, to: listener.localAddress, pipe: pipe, timeout: .seconds(20)) { result in
         if case .failure(let error) = result { failure = error }
       }
     }

@@ -30,9 +30,9 @@ func readFile(_ path: String) throws -> String {
 }
 
 /// Tries what needs a descriptor of this process to be closed for good. A program that another test is starting at this
-/// moment has a copy of it until it runs; so it is tried again, for at most 10 seconds.
+/// moment has a copy of it until it runs; so it is tried again, for at most 20 seconds.
 func whenCopiesAreGone<T>(_ body: () throws -> T) throws -> T {
-  let deadline = simp_monotonic_nanoseconds() + 10_000_000_000
+  let deadline = simp_monotonic_nanoseconds() + 20_000_000_000
   while true {
     do {
       return try body()
