@@ -41,7 +41,7 @@ final class RedisRig: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` on the loop and waits until it has called what it is given. After 20 s the test fails and ends here.
+  /// Runs `body` on the loop and waits until it has called what it is given. After 90 s the test fails and ends here.
   func wait<Value: Sendable>(
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (RedisRig, @escaping (Value) -> Void) -> Void
@@ -55,14 +55,14 @@ final class RedisRig: @unchecked Sendable {
           continuation.resume(returning: value)
         }
         let limit = self.loop.makeTimer { end(nil) }
-        limit.arm(at: self.loop.now + .seconds(20))
+        limit.arm(at: self.loop.now + .seconds(90))
         body(self) { value in
           limit.close()
           end(value)
         }
       }
     }
-    return try #require(value, "nothing came within 20 s", sourceLocation: sourceLocation)
+    return try #require(value, "nothing came within 90 s", sourceLocation: sourceLocation)
   }
 
   /// Waits until `condition` holds, looking at it on the loop every 2 ms.
@@ -91,7 +91,7 @@ final class RedisRig: @unchecked Sendable {
 
   /// One command and its reply.
   func command(
-    _ words: [RedisArgument], deadline: Interval = RedisLink.standardDeadline,
+    _ words: [RedisArgument], deadline: Interval = .seconds(20),
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> RedisReply {
     let result: Result<RedisReply, RedisError> = try await wait(sourceLocation: sourceLocation) { rig, done in
