@@ -19,7 +19,7 @@ struct StoreProgramTests {
     #expect(second.errorOutput.contains("not delivered and kept from before: 1"))
     let bob = try await server.simp("bob", ["listen", "-v", "-n", "2"])
     try await bob.wait(for: "connected as bob")
-    let third = try await server.simp("alice", ["send", "--timeout", "20s"] + store + ["bob", "again"])
+    let third = try await server.simp("alice", ["send", "--timeout", "60s"] + store + ["bob", "again"])
     try await bob.end(with: 0)
     #expect(bob.lines == ["hello", "again"])
     let carol = try await server.simp("carol", ["listen", "-n", "1"])
