@@ -161,9 +161,17 @@ class Client:
         return (self.host, self.session.udp_port)
 
     def prove_path(self, timeout=PATIENCE):
-        """Challenges until the server says that the path is up."""
+        """Challenges until the server says that the path is up: where much is lost, longer than the wire document's first
+        second."""
+        def is_up():
+            if not self.challenge_due:
+                self.challenge_due = [time.monotonic() + CHALLENGE_TIMES[-1]]
+            return self.path_up
+
         self.start_proof()
-        return self.wait(lambda: self.path_up, timeout)
+        self.wait(is_up, timeout)
+        self.challenge_due = []
+        return self.path_up
 
     def start_proof(self):
         now = time.monotonic()
@@ -277,6 +285,30 @@ class Client:
         self.receipt_due, self.unreceipted, self.receipted_up_to = None, 0, largest
         return self.send_datagram(wire.packet(wire.RECEIPT, Receipt(datagrams=datagrams)).encoded())
 
+    def ping_by_udp(self, token, flags=0):
+        """Until it is answered: one that the kernel dropped is sent again. The number of the last one sent."""
+        plain = wire.packet(wire.PING, Ping(token=token), sequence=token & 0xFFFF, flags=flags).encoded()
+        again, number = 0.0, None
+
+        def is_answered():
+            nonlocal again, number
+            if token not in self.pongs and time.monotonic() >= again:
+                again, number = time.monotonic() + 1, self.send_datagram(plain)
+            return token in self.pongs
+
+        self.wait(is_answered)
+        return number
+
+    def quiet(self):
+        """Until nothing is under way by UDP: all of ours is receipted, and all of the server's."""
+        number = self.ping_by_udp(random.SystemRandom().randrange(1 << 40, 1 << 60), wire.WANTED)
+        self.wait(lambda: number in self.receipted)
+        self.send_part_a()
+        # The answer to this request comes after that was read.
+        for _ in range(2):
+            self.request(wire.PING, Ping(token=6))
+        self.settle(0.25)
+
     # -- Receiving
 
     def wait(self, condition, timeout=PATIENCE):
@@ -290,7 +322,8 @@ class Client:
 
     def pump(self, seconds=0.0):
         """Takes what is there, at most `seconds` late, and does what is due."""
-        sockets = [each for each in (None if self.closed else self.tcp, self.udp) if each is not None]
+        # Datagrams first: what came by both roads came by UDP, however late it is looked at.
+        sockets = [each for each in (self.udp, None if self.closed else self.tcp) if each is not None]
         for each in select.select(sockets, [], [], seconds)[0]:
             if each is self.tcp:
                 self._read_stream()

@@ -156,7 +156,7 @@ class Server:
 
     def redis(self, *arguments):
         with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(5)
+            link.settimeout(simpclient.PATIENCE)
             link.connect(str(self.state / "redis" / "redis.sock"))
             parts = [str(each).encode() for each in arguments]
             link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in parts))
