@@ -11,14 +11,14 @@ import simpwire as wire
 from message_pb2 import Message
 from receipt_pb2 import ACCEPTED, Receipt
 from session_pb2 import ERROR_MALFORMED, PathResponse, Ping
-from simpclient import wait_all
+from simpclient import PATIENCE, wait_all
 from simpserver import HOST
 
 
 @pytest.fixture
 def alice(clients, names):
     client = clients.online(*names("alice"))
-    client.settle(0.25)  # receipts that were due
+    client.quiet()
     return client
 
 
@@ -46,8 +46,7 @@ def silence(client, *datagrams, seconds=0.2):
 
 def lives(client, number=[1000]):
     number[0] += 1
-    client.send_datagram(ping(number[0]))
-    client.wait(lambda: number[0] in client.pongs)
+    client.ping_by_udp(number[0])
     assert client.request(wire.PING, Ping(token=8)).token == 8
 
 
@@ -105,7 +104,7 @@ def test_replay(alice):
     alice.send_datagram(ping(5), number=alice.number)
     number, alice.number = alice.number, alice.number + 1
     alice.wait(lambda: 5 in alice.pongs)
-    alice.settle(0.25)
+    alice.quiet()
     again = sealed(alice, ping(5), number=number)
     silence(alice, *[again] * 10)
 
@@ -118,13 +117,16 @@ def test_replayed_messages_are_delivered_once(clients, names):
     a.send_raw = lambda datagram, udp=None: (recorded.append(datagram), real(datagram, udp))
     sent = [a.send(bob, f"{number}") for number in range(20)]
     wait_all([a, b], lambda: all(each.is_final for each in sent))
+    # On a slow machine something was sent again before it was receipted.
+    a.quiet(), b.quiet()
+    duplicates = b.duplicates
     shuffled = recorded * 10
     random.Random(5).shuffle(shuffled)
     for datagram in shuffled:
         real(datagram)
     lives(a)
     b.settle(0.3)
-    assert (len(b.inbox), b.duplicates) == (20, 0)
+    assert (len(b.inbox), b.duplicates) == (20, duplicates)
     assert b.request(wire.PING, Ping(token=2)).token == 2
 
 
@@ -137,13 +139,13 @@ def test_old_numbers_within_and_beyond_the_window(alice):
     alice.wait(lambda: 60 in alice.pongs)
     alice.number += 100_000
     lives(alice)
-    alice.settle(0.25)
+    alice.quiet()
     silence(alice, ancient)
 
 
 def test_the_servers_own_datagrams_sent_back(alice):
     lives(alice)
-    alice.settle(0.25)
+    alice.quiet()
     silence(alice, *[datagram for datagram, _ in alice.datagrams_in])
 
 
@@ -282,12 +284,15 @@ def test_another_address_is_limited_until_it_is_proven(alice):
 
 def test_who_receipts_a_number_that_was_left_out_is_not_believed(alice):
     """The server leaves numbers out: a receipt of all that it may have sent is no receipt."""
-    for token in range(5000, 5400):
+    token, missing, end = 5000, set(), time.monotonic() + PATIENCE
+    # Answers share datagrams, the more of them the busier the machine is.
+    while token < 5400 or not missing:
+        assert time.monotonic() < end, "no number was left out"
         alice.send_datagram(ping(token))
         if token % 8 == 7:
             alice.wait(lambda: token in alice.pongs)
-    missing = set(range(max(alice.received))) - alice.received
-    assert missing
+            missing = set(range(max(alice.received))) - alice.received
+        token += 1
     largest, runs, gaps = wire.ranges_of(alice.received)
     honest, false = (
         Receipt(datagrams=dict(largest=largest, runs=runs, gaps=gaps)),

@@ -17,7 +17,7 @@ from simpserver import BIN, HOST, Clients, Program, Server, free_port, until
 def refused(*arguments, environment=None, status=1):
     """Runs simp-server, which must end by itself; what it said."""
     done = subprocess.run(
-        [BIN / "simp-server", *map(str, arguments)], capture_output=True, text=True, timeout=20, env=environment)
+        [BIN / "simp-server", *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == status, done
     assert "ready" not in done.stdout and "Fatal" not in done.stderr
     return done.stderr

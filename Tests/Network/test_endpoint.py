@@ -18,13 +18,13 @@ def test_the_endpoint_while_he_is_on_and_after_he_left():
         with Person(link, server, "bob", "listen", "-v") as bob:
             wait_online(server, "bob")
             entry = endpoint(server)
-            wait_until(lambda: any(b"seen as" in line for line in bob.err), 10, "bob to hear of his address")
+            wait_until(lambda: any(b"seen as" in line for line in bob.err), 20, "bob to hear of his address")
             seen = next(line for line in bob.err if b"seen as" in line).split(b"seen as ")[1].split(b",")[0]
             assert entry["udp"] == seen.strip().decode() and entry["udp"].startswith(CLIENTS + ":")
             assert entry["node"] == server.node and entry["transport"] == "udp" and entry["state"] == "live"
             bob.process.terminate()
-            bob.finish(10)
-        wait_until(lambda: not server.redis("exists", "simp:endpoints:{u:bob}").startswith("1"), 5, "bob to be gone")
+            bob.finish(20)
+        wait_until(lambda: not server.redis("exists", "simp:endpoints:{u:bob}").startswith("1"), 20, "bob to be gone")
 
 
 def test_a_dead_node_is_gone_and_its_successor_says_later():
@@ -34,8 +34,11 @@ def test_a_dead_node_is_gone_and_its_successor_says_later():
             wait_online(server, "bob")
             assert server.redis("exists", f"simp:node:{first}").startswith("1")
             server.kill()
+            # Nobody refreshes it any more.
+            left = int(server.redis("pttl", f"simp:node:{first}"))
             killed = time.monotonic()
-        wait_until(lambda: server.redis("exists", f"simp:node:{first}").startswith("0"), 16, "the node to be gone")
+        assert left <= 15_000
+        wait_until(lambda: server.redis("exists", f"simp:node:{first}").startswith("0"), 40, "the node to be gone")
         gone = time.monotonic() - killed
         server.start()
         assert server.node != first
@@ -45,5 +48,4 @@ def test_a_dead_node_is_gone_and_its_successor_says_later():
             with Person(link, server, "bob", "listen", "-n", "1", "--timeout", "30s") as bob:
                 assert bob.finish(40) == 0 and bob.out == [b"hello again\n"]
             assert alice.finish(40) == 0
-    print(f"simp:node gone {gone:.1f} s after the kill")
-    assert gone <= 15.5
+    print(f"simp:node gone {gone:.1f} s after the kill, {left / 1000:.1f} s were left")
