@@ -271,25 +271,26 @@ def refused(client, command, message):
 
 
 def test_a_session_ends_with_its_token(issued, names):
-    exp = int(time.time()) + 8
+    # A login on a busy machine takes its time.
+    exp = int(time.time()) + 20
     with Clients(issued) as clients:
         client = session(clients, user=names("carol")[0], exp=exp)
         assert client.session.token_expires == exp * 1000
-        client.wait(lambda: client.closed, 30)
+        client.wait(lambda: client.closed, 60)
         assert client.ended.code == ERROR_TOKEN_EXPIRED and client.ended.retry_after_ms == 0
         assert time.time() >= exp
 
 
 def test_a_renewal_in_place(issued, names):
     carol, dave = names("carol", "dave")
-    old = int(time.time()) + 10
+    old = int(time.time()) + 25
     new = old + 600
     with Clients(issued) as clients:
         a, b = session(clients, user=carol, exp=old), session(clients, KEYS["RS256"], user=dave)
         a.prove_path()
         reply = a.request(wire.RENEW, Renew(token=KEYS["HS256"].token(claims(sub=carol, exp=new))))
         assert reply.token_expires == new * 1000 and abs(reply.server_time - time.time() * 1000) < 60_000
-        a.wait(lambda: time.time() > old + 1, 30)
+        a.wait(lambda: time.time() > old + 1, 60)
         sent = [a.send(dave, "by udp", by="udp"), a.send(dave, "by tcp", by="tcp")]
         wait_all([a, b], lambda: all(each.is_final for each in sent))
         assert not a.closed

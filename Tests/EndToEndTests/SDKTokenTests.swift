@@ -68,7 +68,7 @@ struct SDKTokenTests {
 
   @Test func withoutAnotherTokenTheConnectionEnds() async throws {
     try await withServer { server in
-      let bob = try server.connection(token: token(server, "bob", lasting: 8))
+      let bob = try server.connection(token: token(server, "bob", lasting: 20))
       let states = bob.states
       try await bob.connected()
       let seen = await bob.wait(for: states) { $0.isClosed }
@@ -86,7 +86,7 @@ struct SDKTokenTests {
     try await withServer { server in
       // While the session lives there is no new token to be had.
       let mayRenew = Watched(false)
-      let first = try token(server, "bob", lasting: 8)
+      let first = try token(server, "bob", lasting: 20)
       let isFirst = Watched(true)
       let bob = try server.connection("bob") { configuration in
         configuration.tokenProvider = { [key = server.key] in
