@@ -255,11 +255,14 @@ def test_ranges_cannot_hold_the_server_up(own_server, names):
         a.orders[bob] = 16_000
         a.send(bob, "far above")
         wait_all([a, b], lambda: len(b.inbox) == 2)
-        wide = Outcome(state=DELIVERED, user=alice, device=a.device, orders=[2, 15_990] * 16_000)
-        packet = wire.packet(wire.RECEIPT, Receipt(outcomes=[wide] * 3)).encoded()
-        for _ in range(100):
-            b.send_bytes(packet)
-            b.wait(lambda: not b.unsent, 20)
+        # Over one another, which is refused; and one after the other, between the two that are pending and far above.
+        apart = [number for place in range(16_000) for number in (2 + 16_000 * place, 15_990)]
+        for orders, times in (([2, 15_990] * 16_000, 3), (apart, 2)):
+            wide = Outcome(state=DELIVERED, user=alice, device=a.device, orders=orders)
+            packet = wire.packet(wire.RECEIPT, Receipt(outcomes=[wide] * times)).encoded()
+            for _ in range(50):
+                b.send_bytes(packet)
+                b.wait(lambda: not b.unsent, 20)
         # Word by word that would be work for minutes, in which nobody is answered.
         w.request(wire.PING, Ping(), timeout=20)
 
