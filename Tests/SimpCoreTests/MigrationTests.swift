@@ -83,6 +83,17 @@ import Testing
     #expect(client.rig.session.channel.allowance == nil)
   }
 
+  /// What flew to whoever copied a datagram is sent to the client as soon as the path is back.
+  @Test func whatFlewElsewhereFollowsTheClient() {
+    let client = proven()
+    ping(client, from: Self.far, padding: 900)
+    deliver(1, to: client)
+    #expect(client.flush().contains { $0.to == Self.far && $0.bytes.count < 1200 })
+    ping(client, from: Self.here)
+    #expect(client.flush().contains { $0.to == Self.here && $0.bytes.count < 1200 && $0.bytes.count > 100 })
+    #expect(client.rig.session.channel.sent.lostCount == 0)
+  }
+
   /// A ping from the proven address, that brings the path back from another one, is answered like any.
   @Test func aPingThatBringsThePathBackIsAnswered() {
     let client = proven()

@@ -44,6 +44,48 @@ import Testing
     #expect(sent.isOverfull)
   }
 
+  /// Whoever copies datagrams from an address of his own must not make the way to the client unknown.
+  @Test func aWayThatIsGoneBackToIsKnown() throws {
+    var sent = SentDatagrams()
+    send(at: at(0), in: &sent)
+    _ = try sent.receive(receipt(0...0), byUDP: true, now: at(20))
+    for _ in 0..<2 { sent.pathChanged(isOtherMachine: true) }
+    #expect(sent.rtt.smoothed == WireTimes.initialRTT)
+    _ = sent.pathRestored(now: at(30))
+    #expect(sent.rtt.smoothed == .milliseconds(20))
+    sent.pathChanged(isOtherMachine: true)
+    sent.pathConfirmed()
+    _ = sent.pathRestored(now: at(40))
+    #expect(sent.rtt.smoothed == WireTimes.initialRTT, "it was proven, and is its own now")
+  }
+
+  /// It is the window of the proven way that is taken up again, not a new one.
+  @Test func theWindowOfTheProvenWayIsKept() throws {
+    var sent = SentDatagrams()
+    send(8, at: at(0), in: &sent)
+    _ = try sent.receive(receipt(7...7), byUDP: true, now: at(20))
+    let window = sent.congestion.window
+    #expect(window < WireLimits.initialCongestionWindow)
+    sent.pathChanged(isOtherMachine: true)
+    #expect(sent.congestion.window == WireLimits.initialCongestionWindow)
+    _ = sent.pathRestored(now: at(21))
+    #expect(sent.congestion.window == window)
+  }
+
+  /// What flew to an address that nobody proved fills no window, is no loss, and its messages leave again; what flew on
+  /// the proven way flies on.
+  @Test(arguments: [true, false]) func whatFlewElsewhereIsSentAgain(isOtherMachine: Bool) {
+    var sent = SentDatagrams()
+    send(2, at: at(0), in: &sent)
+    sent.pathChanged(isOtherMachine: isOtherMachine)
+    send(3, at: at(10), in: &sent)
+    #expect(sent.bytesInFlight == 5000)
+    let verdict = sent.pathRestored(now: at(20))
+    #expect(verdict.lost.map(\.number) == [2, 3, 4])
+    #expect(sent.bytesInFlight == 2000 && sent.lostCount == 0 && sent.congestion.congestionEvents == 0)
+    #expect(sent.pathRestored(now: at(30)).lost.isEmpty)
+  }
+
   @Test func nineEighthsOfARoundTripMakeALoss() throws {
     var sent = SentDatagrams()
     send(at: at(0), in: &sent)

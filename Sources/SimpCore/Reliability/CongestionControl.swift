@@ -85,6 +85,13 @@ struct CongestionControl {
     self.largest = largest
   }
 
+  /// Datagrams take a way again that was left for one that nobody proved: the window is the one it had.
+  mutating func goBack(to former: CongestionControl) {
+    let largest = max(largest, former.largest)
+    self = former
+    self.largest = largest
+  }
+
   /// Nothing arrived for so long that what is known of the path is worth nothing (RFC 9002, section 7.6).
   mutating func collapse() {
     window = Self.minimumWindow

@@ -60,6 +60,8 @@ struct SentDatagrams {
   /// When a datagram was last receipted for the first time.
   private var lastProgress = Instant(nanoseconds: 0)
   private var skips = SkippedNumbers()
+  /// What is known of the proven way, while datagrams go to an address that is not proven.
+  private var former: FormerPath?
 
   /// Datagrams kept for their receipts. A peer that makes us answer and receipts nothing gets no further: the oldest are
   /// given up, and what was in them goes by TCP after a while. A full congestion window of full datagrams fits four times.
@@ -214,13 +216,44 @@ struct SentDatagrams {
     return keys
   }
 
-  /// Datagrams go to another machine from now on: nothing is known of the way there (RFC 9000, section 9.4).
-  mutating func pathChanged() {
+  /// Datagrams go to an address from now on that is not proven. Nothing is known of the way to another machine (RFC 9000,
+  /// section 9.4); what is known of the proven one is kept, for it may be gone back to.
+  mutating func pathChanged(isOtherMachine: Bool) {
+    var former = former ?? FormerPath(firstElsewhere: nextNumber)
+    defer { self.former = former }
+    guard isOtherMachine else { return }
+    former.known = former.known ?? (rtt, congestion, firstSample)
     rtt = RTTEstimator()
     congestion.startAnew()
     pacer = Pacer()
     firstSample = nil
   }
+
+  /// Datagrams go to the proven address again, for nobody proved the other one (RFC 9000, section 9.3.2): the round trip
+  /// and the window are what they were. What flew elsewhere has left that window, and is no loss of this way; its messages
+  /// are to be sent again.
+  mutating func pathRestored(now: Instant) -> Verdict {
+    var verdict = Verdict()
+    guard let former else { return verdict }
+    self.former = nil
+    if let known = former.known {
+      rtt = known.rtt
+      congestion.goBack(to: known.congestion)
+      firstSample = known.firstSample
+      pacer = Pacer()
+    }
+    for index in indices(of: former.firstElsewhere...UInt64.max) where ring[index].state == .flying {
+      guard ring[index].eliciting else { continue }
+      settle(index, as: .lost)
+      for key in ring[index].messages { verdict.lost.append((key, ring[index].number)) }
+    }
+    detectLoss(now: now, into: &verdict)
+    trim(now: now)
+    return verdict
+  }
+
+  /// The address that datagrams go to is proven: no other is gone back to.
+  mutating func pathConfirmed() { former = nil }
 
   /// The path is down: what flies is nobody's concern any more, and the count of probes starts again. A receipt that
   /// still comes is taken.
@@ -302,6 +335,14 @@ struct SentDatagrams {
       front = 0
     }
   }
+}
+
+/// The proven way, while datagrams go elsewhere.
+private struct FormerPath {
+  /// The number of the first that went elsewhere.
+  var firstElsewhere: UInt64
+  /// Of the way; nil while datagrams go to the same machine.
+  var known: (rtt: RTTEstimator, congestion: CongestionControl, firstSample: Instant?)?
 }
 
 /// Over which time all that was sent is lost, among what is declared lost together (RFC 9002, section 7.6.2).

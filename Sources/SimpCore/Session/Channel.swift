@@ -135,12 +135,20 @@ public final class Channel {
     peer = address
     allowance = nil
     if path == .down { sent.abandonFlight() }
+    sent.pathConfirmed()
     path = .up
   }
 
   /// Datagrams go to another address from now on, which need not be proven.
   func move(to address: PeerAddress) {
-    if let peer, peer.high != address.high || peer.low != address.low { sent.pathChanged() }
+    if let peer { sent.pathChanged(isOtherMachine: peer.high != address.high || peer.low != address.low) }
+    peer = address
+    counters.migrations += 1
+  }
+
+  /// Datagrams go to the proven address again, which `move` left.
+  func moveBack(to address: PeerAddress, now: Instant) {
+    take(sent.pathRestored(now: now))
     peer = address
     counters.migrations += 1
   }

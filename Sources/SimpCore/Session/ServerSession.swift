@@ -304,12 +304,13 @@ public final class ServerSession {
   /// more: the old address is asked as well, and an answer from there brings everything back.
   private func follow(_ address: PeerAddress, now: Instant) {
     guard let home = provenAddress else { return }
-    channel.move(to: address)
     guard address != home else {
+      channel.moveBack(to: home, now: now)
       move = nil
       channel.allowance = nil
       return
     }
+    channel.move(to: address)
     let asks = nextMoveAsks <= now
     if asks { nextMoveAsks = now + provingTime }
     move = Move(
@@ -323,7 +324,7 @@ public final class ServerSession {
     guard channel.path == .up, move.end > now else {
       self.move = nil
       channel.allowance = nil
-      if channel.path == .up { channel.move(to: move.home) }
+      if channel.path == .up { channel.moveBack(to: move.home, now: now) }
       return
     }
     if move.asksHome {
