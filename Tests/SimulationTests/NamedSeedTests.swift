@@ -71,6 +71,14 @@ import Testing
   /// More flew than the window that its owner began with when it moved.
   @Test func aMoveWithAFullWindow() { run(.drawn(43_813), seed: 43_813) }
 
+  /// A copy of what was finished came when its recipient was another process, which began with it.
+  @Test(arguments: [6174, 15_069, 23_115, 23_318, 34_494] as [UInt64])
+  func aCopyOfWhatIsFinished(seed: UInt64) { run(.drawn(seed), seed: seed) }
+
+  /// Each copy from a forged address made the way to the client unknown, and its window full.
+  @Test(arguments: [1, 83, 110, 147] as [UInt64])
+  func theWayBackIsKnown(seed: UInt64) { run(.forged, seed: seed) }
+
   /// One datagram in all is lost, each of the first in turn: proofs, the first message, the first receipt.
   @Test(arguments: 0..<16) func oneDatagramIsLost(index: Int) {
     for isUp in [true, false] {

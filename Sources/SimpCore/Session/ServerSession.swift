@@ -2,6 +2,8 @@
 public enum MessageVerdict: Hashable, Sendable {
   /// It is in memory, now or already before.
   case held
+  /// It is a copy of one that is finished: what the sender was told is told again, if anything.
+  case finished(MessageState?)
   /// Not now.
   case later(ErrorCode, retryAfter: Interval)
   /// Never.
@@ -432,7 +434,10 @@ public final class ServerSession {
     }
     if verdict == .rejected(.tooLarge) { channel.counters.messagesTooLarge += 1 }
     answer(verdict, fields, payload, transport, now: now)
-    return verdict == .held
+    return switch verdict {
+    case .held, .finished: true
+    case .later, .rejected: false
+    }
   }
 
   private func answer(
@@ -444,6 +449,8 @@ public final class ServerSession {
       report(.accepted, to: user, order: fields.order, now: now)
     case .held:
       heldInDatagram.append((user, fields.order))
+    case .finished(let state):
+      if let state { report(state, to: user, order: fields.order, now: now) }
     case .later(let code, let retryAfter):
       report(.later, to: user, order: fields.order, code: code, retryAfter: retryAfter, now: now)
     case .rejected(let code):

@@ -7,6 +7,8 @@ final class SessionEntry {
   var deferrals = Deferrals()
   /// What it sent and is held by sessions of this server.
   var unfinished = Unfinished()
+  /// What it sent and was told DELIVERED of.
+  var finished = FinishedOrders()
   /// How much its user sends; nil before login, and when nothing is limited.
   var rate: UserRate?
   /// Why its login will be refused, known since it connected.

@@ -9,7 +9,7 @@ extension Switchboard {
     let recipient = fields.toUser(in: payload)
     let verdict = route(fields, payload: payload, to: recipient, sender: entry, now: now)
     switch verdict {
-    case .held:
+    case .held, .finished:
       entry.deferrals.remove(order: fields.order, to: recipient)
     case .later(let code, _):
       entry.deferrals.insert(order: fields.order, to: recipient)
@@ -29,6 +29,10 @@ extension Switchboard {
     if let wait = sender.rate?.take(bytes: payload.count, now: now) {
       counters.rateLimited.add()
       return .later(.rateLimited, retryAfter: max(wait, WireTimes.retryNoRoom))
+    }
+    if let known = sender.finished.knows(order: fields.order, floor: fields.floor, to: recipient) {
+      counters.copiesDropped.add()
+      return .finished(known == .delivered ? .delivered : nil)
     }
     guard let location = location(of: recipient) else {
       return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
@@ -77,12 +81,14 @@ extension Switchboard {
       break
     case .later(let code, let retryAfter):
       report(relay, .later, code: code, retryAfter: retryAfter, now: now)
+    case .finished:
+      preconditionFailure("only the reactor of the sender knows what is finished")
     case .rejected(let code):
       report(relay, .rejected, code: code, now: now)
     }
   }
 
-  /// A copy of a pending message is dropped, the only case in which a server drops one.
+  /// A copy of a pending message is dropped, as is one of a finished message.
   private func holds(
     _ order: UInt64, from user: String, device: UInt32, origin: SessionAddress, at target: SessionEntry
   ) -> Bool {
@@ -187,6 +193,7 @@ extension Switchboard {
     guard let entry = entries[report.origin.session], entry.session.isActive else { return }
     entry.unfinished.remove(bytes: report.bytes)
     if report.state == .later { entry.deferrals.insert(order: report.order, to: report.recipient) }
+    if report.state == .delivered { entry.finished.insert(order: report.order, to: report.recipient) }
     entry.session.report(
       report.state, to: report.recipient, order: report.order, code: report.code, retryAfter: report.retryAfter,
       now: now)
