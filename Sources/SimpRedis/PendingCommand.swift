@@ -3,6 +3,8 @@ internal import SimpCore
 /// A command whose reply is awaited. hiredis holds one reference until it has called back, the queue of its connection
 /// another.
 final class PendingCommand {
+  /// How long the caller waits, and until when.
+  let patience: Interval
   let deadline: Instant
   /// What the command takes up while it waits. Bytes.
   let size: Int
@@ -10,11 +12,12 @@ final class PendingCommand {
   private var completion: ((Result<RedisReply, RedisError>) -> Void)?
 
   init(
-    connection: RedisConnection, deadline: Instant, size: Int,
+    connection: RedisConnection, sent: Instant, patience: Interval, size: Int,
     completion: @escaping (Result<RedisReply, RedisError>) -> Void
   ) {
     self.connection = connection
-    self.deadline = deadline
+    self.patience = patience
+    deadline = sent + patience
     self.size = size
     self.completion = completion
   }

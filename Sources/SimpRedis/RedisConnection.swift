@@ -16,7 +16,7 @@ final class RedisConnection {
     /// The connection is about to end: commands sent from now on are refused. Comes once, before the commands under
     /// way are answered.
     var failing: (RedisError) -> Void
-    /// The oldest command has missed its deadline.
+    /// The oldest command has missed its deadline, and for as long as it was to wait nothing was answered.
     var stalled: () -> Void
     /// The context is gone.
     var closed: () -> Void
@@ -40,6 +40,7 @@ final class RedisConnection {
   private var firstInFlight = 0
   private var inFlightBytes = 0
   private var deadlines: LoopTimer?
+  private var lastReply: Instant
 
   /// Begins to connect to a Unix socket.
   convenience init(loop: EventLoop, path: String, handlers: Handlers) throws(RedisError) {
@@ -60,6 +61,7 @@ final class RedisConnection {
   ) throws(RedisError) {
     guard let context = unsafe context else { throw RedisError(.cannotConnect, "no memory for a connection to Redis") }
     self.loop = loop
+    lastReply = loop.now
     // Looked at before anything else: a context with an error must not be used further.
     guard unsafe context.pointee.err == 0 else {
       let error = unsafe Self.error(of: context, .cannotConnect)
@@ -98,7 +100,7 @@ final class RedisConnection {
   ///
   /// - Returns: nil, or why nothing was sent; the completion is dropped then.
   func send(
-    _ arguments: [RedisArgument], deadline: Instant, completion: @escaping (Result<RedisReply, RedisError>) -> Void
+    _ arguments: [RedisArgument], patience: Interval, completion: @escaping (Result<RedisReply, RedisError>) -> Void
   ) -> RedisError? {
     precondition(!arguments.isEmpty, "a command has at least its name")
     guard let context = unsafe context else {
@@ -108,7 +110,8 @@ final class RedisConnection {
     guard inFlight.count - firstInFlight < Self.maximumInFlight, inFlightBytes + size <= Self.maximumInFlightBytes
     else { return RedisError(.tooManyInFlight, "too many commands wait for Redis") }
 
-    let command = PendingCommand(connection: self, deadline: deadline, size: size, completion: completion)
+    let command = PendingCommand(
+      connection: self, sent: loop.now, patience: patience, size: size, completion: completion)
     // SAFETY: hiredis copies the words during the call, and holds `command` until it calls back, which it does once for
     // every command that it took.
     let holder = unsafe Unmanaged.passRetained(command)
@@ -123,7 +126,7 @@ final class RedisConnection {
     }
     inFlight.append(command)
     inFlightBytes += size
-    if let deadlines, deadline < deadlines.deadline { deadlines.arm(at: deadline) }
+    if let deadlines, command.deadline < deadlines.deadline { deadlines.arm(at: command.deadline) }
     return nil
   }
 
@@ -164,6 +167,7 @@ final class RedisConnection {
     inFlight[firstInFlight] = nil
     firstInFlight += 1
     inFlightBytes -= command.size
+    lastReply = loop.now
     // Moved together now and then, so that a queue that is never empty does not grow.
     if firstInFlight == inFlight.count || firstInFlight >= 1024 {
       inFlight.removeFirst(firstInFlight)
@@ -173,17 +177,27 @@ final class RedisConnection {
   }
 
   private func deadlineCame() {
+    // A loop that was late may have replies waiting, and come here first.
+    if let context = unsafe context { unsafe redisAsyncHandleRead(context) }
+    guard let deadlines else { return }
     let now = loop.now
-    let late = inFlight[firstInFlight...].compactMap { $0 }.filter { $0.isOpen && $0.deadline <= now }
-    let oldest = inFlight.indices.contains(firstInFlight) ? inFlight[firstInFlight] : nil
-    for command in late {
+    for command in underWay where command.isOpen && command.deadline <= now {
       command.complete(.failure(RedisError(.timedOut, "Redis did not answer in time")))
     }
-    // Redis answers in order, so everything waits behind the oldest.
-    if let oldest, oldest.deadline <= now, failure == nil { handlers?.stalled() }
-    let next = inFlight[firstInFlight...].compactMap { $0 }.filter(\.isOpen).map(\.deadline).min()
-    deadlines?.arm(at: next ?? .never)
+    // A completion may have ended it all.
+    guard failure == nil else { return }
+    var next = underWay.filter(\.isOpen).map(\.deadline).min() ?? .never
+    // Redis answers in order, so everything waits behind the oldest. While others are answered it is only slow: given
+    // up, it would have everything to do again.
+    if let oldest = underWay.first {
+      let stall = max(oldest.deadline, lastReply + oldest.patience)
+      if stall <= now { return handlers?.stalled() ?? () }
+      next = min(next, stall)
+    }
+    deadlines.arm(at: next)
   }
+
+  private var underWay: [PendingCommand] { inFlight[firstInFlight...].compactMap { $0 } }
 
   // MARK: What hiredis asks for
 

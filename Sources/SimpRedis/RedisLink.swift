@@ -7,8 +7,8 @@ public import SimpIO
 /// may have been carried out. While the link is down commands are refused at once; nothing is queued, so that the caller
 /// decides what waits. `stop()` it before letting go of it.
 ///
-/// The connection is given up, and made again, when its oldest command misses its deadline: Redis answers in order, so
-/// everything waits behind that one.
+/// The connection is given up, and made again, when its oldest command has missed its deadline and nothing was answered
+/// for as long: Redis answers in order, so everything waits behind that one.
 public final class RedisLink {
   private enum Phase {
     case stopped
@@ -101,7 +101,7 @@ public final class RedisLink {
     loop.preconditionCurrent()
     let refusal: RedisError?
     if case .up(let connection) = phase {
-      refusal = connection.send(arguments, deadline: loop.now + deadline, completion: completion)
+      refusal = connection.send(arguments, patience: deadline, completion: completion)
     } else {
       refusal = RedisError(.notConnected, "there is no connection to Redis now")
     }
@@ -210,7 +210,7 @@ public final class RedisLink {
 
   /// A command of the greeting; only replies matter, the end of the connection is told otherwise.
   private func ask(_ connection: RedisConnection, _ words: [RedisArgument], _ body: @escaping (RedisReply) -> Void) {
-    let refusal = connection.send(words, deadline: loop.now + Self.standardDeadline) { result in
+    let refusal = connection.send(words, patience: Self.standardDeadline) { result in
       if case .success(let reply) = result { body(reply) }
     }
     if let refusal { connection.close(refusal) }

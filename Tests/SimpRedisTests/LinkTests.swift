@@ -165,6 +165,49 @@ import Testing
     await rig.close()
   }
 
+  /// A long queue is no stall: given up, the link would have all of it to do again.
+  @Test func aRedisThatAnswersSlowlyIsNotGivenUp() async throws {
+    let redis = try TestRedis()
+    let rig = try RedisRig(address: redis.address)
+    try await rig.startAndWait()
+    let completions = Completions()
+    await rig.run { rig in
+      rig.link.onDown = { _ in rig.values["wentDown"] = true }
+      // One after the other: 4.5 s in all.
+      for _ in 0..<15 {
+        rig.link.command(["BLPOP", "nothing", "0.3"], deadline: .milliseconds(2500), completion: completions.next())
+      }
+    }
+    try await rig.until { _ in completions.answered == 15 }
+    let codes = await rig.run { _ in completions.codes }
+    #expect(codes.first == .some(nil) && codes.last == .timedOut, "\(codes)")
+    #expect(try await rig.command(["PING"], deadline: .seconds(20)) == .status("PONG"))
+    #expect(await rig.run { $0.values["wentDown"] == nil })
+    await rig.close()
+  }
+
+  @Test func aLoopThatWasLateReadsBeforeItJudges() async throws {
+    let redis = try TestRedis()
+    let rig = try RedisRig(address: redis.address)
+    try await rig.startAndWait()
+    let completions = Completions()
+    let process = redis.pid
+    redis.signal(SIGSTOP)
+    await rig.run { rig in
+      rig.link.command(["INCR", "n"], deadline: .milliseconds(300), completion: completions.next())
+    }
+    // In the next turn, for the command has to leave first. Its deadline passes, then Redis answers.
+    await rig.run { _ in
+      usleep(600_000)
+      kill(process, SIGCONT)
+      usleep(600_000)
+    }
+    try await rig.until { _ in completions.answered == 1 }
+    #expect(await rig.run { _ in completions.results } == [[.success(.integer(1))]])
+    #expect(await rig.run { $0.link.isUp })
+    await rig.close()
+  }
+
   @Test func whatWaitsIsBounded() async throws {
     let redis = try TestRedis()
     let rig = try RedisRig(address: redis.address)

@@ -1,17 +1,17 @@
 /// First in, first out, without shifting the rest at each removal.
-struct Queue<Element> {
+package struct Queue<Element> {
   private var elements: [Element] = []
   private var head = 0
 
-  init() {}
+  package init() {}
 
-  var isEmpty: Bool { head == elements.count }
-  var count: Int { elements.count - head }
-  var first: Element? { head < elements.count ? elements[head] : nil }
+  package var isEmpty: Bool { head == elements.count }
+  package var count: Int { elements.count - head }
+  package var first: Element? { head < elements.count ? elements[head] : nil }
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  package mutating func append(_ element: Element) { elements.append(element) }
 
-  mutating func removeFirst() {
+  package mutating func removeFirst() {
     precondition(head < elements.count, "removeFirst() on an empty queue")
     head += 1
     if head == elements.count {
@@ -23,7 +23,7 @@ struct Queue<Element> {
     }
   }
 
-  mutating func popFirst() -> Element? {
+  package mutating func popFirst() -> Element? {
     guard let element = first else { return nil }
     removeFirst()
     return element

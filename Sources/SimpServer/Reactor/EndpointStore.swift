@@ -7,38 +7,29 @@ internal import SimpSupport
 ///
 /// A Redis that is away delays a write and loses none; one that came back empty gets everything again.
 final class EndpointStore {
-  private struct Device: Hashable {
-    var user: String
-    var number: UInt32
-  }
-
-  private struct Wanted {
-    var record: EndpointRecord
-    /// False: to be removed.
-    var isPresent: Bool
-    var generation: UInt64
-  }
-
   let link: RedisLink
   let directory: EndpointDirectory
   private let revocations: RevocationDirectory
   private let log: Log
-  // BOUND: one entry a device whose session is here, or left while Redis was away; of those at most `maximumOwed`.
-  private var wanted: [Device: Wanted] = [:]
-  private var generation: UInt64 = 0
+  private var owed = OwedEndpoints()
+  private var retry: LoopTimer!
+  private let loop: EventLoop
   private var onFirstUp: (() -> Void)?
-  private static let maximumOwed = 65_536
+  /// After a write failed although Redis is there: it may be full, read-only or slow.
+  private static let retryAfter = Interval.seconds(1)
 
   /// - Parameter rewrite: called when Redis is back, to write everything that is live.
   init(loop: EventLoop, address: RedisAddress, node: String, log: Log, rewrite: @escaping () -> Void) {
+    self.loop = loop
     link = RedisLink(loop: loop, address: address)
     directory = EndpointDirectory(loop: loop, link: link, node: node)
     revocations = RevocationDirectory(link: link)
     self.log = log
+    retry = loop.makeTimer { [unowned self] in writeOwed() }
     link.onUp = { [weak self] in
       log.info("redis up", ["address": address])
       rewrite()
-      self?.sendOwed()
+      self?.writeOwed()
       self?.onFirstUp?()
       self?.onFirstUp = nil
     }
@@ -52,7 +43,7 @@ final class EndpointStore {
   }
 
   /// Nothing is owed to Redis.
-  var isSettled: Bool { wanted.isEmpty }
+  var isSettled: Bool { owed.isEmpty }
 
   func openSession(user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void) {
     // The same link answers in order: this is here before the session is.
@@ -84,31 +75,37 @@ final class EndpointStore {
   func remove(_ record: EndpointRecord) { want(record, isPresent: false) }
 
   private func want(_ record: EndpointRecord, isPresent: Bool) {
-    let device = Device(user: record.user, number: record.device)
-    guard wanted.count < Self.maximumOwed || wanted[device] != nil else {
+    guard owed.want(record, isPresent: isPresent) else {
       return log.warn("endpoint not written, too many wait for redis", ["user": record.user])
     }
-    generation += 1
-    let entry = Wanted(record: record, isPresent: isPresent, generation: generation)
-    wanted[device] = entry
-    if link.isUp { send(device, entry) }
+    send()
   }
 
-  private func sendOwed() {
-    for (device, entry) in wanted { send(device, entry) }
+  private func writeOwed() {
+    owed.retryFailed()
+    send()
   }
 
-  private func send(_ device: Device, _ entry: Wanted) {
+  /// Sends what may be under way. While Redis is away nothing is.
+  private func send() {
+    while link.isUp, let write = owed.next() { send(write) }
+  }
+
+  private func send(_ write: OwedEndpoints.Write) {
+    let record = write.record
     let settle: (Result<Bool, RedisError>) -> Void = { [weak self, log] result in
+      guard let self else { return }
       switch result {
       case .success:
-        if self?.wanted[device]?.generation == entry.generation { self?.wanted[device] = nil }
+        owed.answered(write, isStored: true)
       case .failure(let error):
-        log.debug("endpoint waits for redis", ["user": device.user, "reason": error])
+        log.debug("endpoint waits for redis", ["user": record.user, "reason": error])
+        owed.answered(write, isStored: false)
+        if link.isUp { retry.arm(at: loop.now + Self.retryAfter) }
       }
+      send()
     }
-    let record = entry.record
-    if entry.isPresent {
+    if write.isPresent {
       directory.writeEndpoint(
         user: record.user, device: record.device, epoch: record.epoch, connectionId: record.connectionId,
         address: record.address, transport: record.address == nil ? .tcp : .udp, since: record.since,
