@@ -1,7 +1,9 @@
+#define _GNU_SOURCE
 #include "address.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,5 +86,10 @@ int64_t simp_tcp_receive(int fd, uint8_t *bytes, size_t room) {
 }
 
 int simp_tcp_wake_from(int fd, int bytes) { return enable(fd, SOL_SOCKET, SO_RCVLOWAT, bytes) == 0 ? 0 : -errno; }
+
+int simp_tcp_has_ended(int fd) {
+  struct pollfd asked = {.fd = fd, .events = POLLRDHUP};
+  return poll(&asked, 1, 0) > 0;
+}
 
 int simp_tcp_end_output(int fd) { return shutdown(fd, SHUT_WR) == 0 ? 0 : -errno; }

@@ -242,6 +242,16 @@ def test_more_handshakes_than_a_second_has_wait_their_turn(limited, names):
     assert time.monotonic() - began > 1.5
 
 
+def test_who_went_while_he_waited_costs_no_handshake(limited, names):
+    server, clients = limited("--handshakes-per-second", "1", "--login-time", "20s")
+    hello = simptls.hello()
+    for _ in range(60):
+        with connect(server) as raw:
+            raw.sendall(hello)
+    # At one a second his time would be over before his turn.
+    assert is_alive(clients.login(*names("alice")))
+
+
 # -- Logins
 
 

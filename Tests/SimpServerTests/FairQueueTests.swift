@@ -26,34 +26,6 @@ import Testing
     #expect(queue.count == 97)
   }
 
-  @Test func aFloodGivesWayToItselfAndNotTheOthers() {
-    var queue = FairQueue()
-    let honest = source(200)
-    var id: UInt64 = 1
-    queue.append(id, from: honest)
-    var displaced: [UInt64] = []
-    // 64 sources, over and over, against a room of 1000.
-    for number in 0..<50_000 {
-      id += 1
-      let from = source(UInt8(number % 64))
-      queue.append(id, from: from)
-      if queue.count > 1000, let gone = queue.displace(for: from) { displaced.append(gone) }
-    }
-    #expect(queue.count == 1000 && !displaced.contains(1))
-    // A newcomer of a source without any stays, and the flood makes room.
-    queue.append(id + 1, from: source(201))
-    let gone = queue.displace(for: source(201))
-    #expect(gone != nil && gone != id + 1 && gone != 1)
-  }
-
-  @Test func amongEqualsTheOldestGoes() {
-    var queue = FairQueue()
-    for id in 1...4 as ClosedRange<UInt64> { queue.append(id, from: source(UInt8(id))) }
-    #expect(queue.displace(for: source(4)) == 1)
-    #expect(queue.displace(for: source(4)) == 2)
-    #expect(FairQueue().isEmpty)
-  }
-
   @Test func whoLeftTakesNoRoom() {
     var queue = FairQueue()
     queue.append(1, from: source(1))

@@ -36,6 +36,8 @@ int64_t simp_tcp_send(int fd, const uint8_t *bytes, size_t count);
 int64_t simp_tcp_receive(int fd, uint8_t *bytes, size_t room);
 /// The socket is readable from so many bytes on, or when the peer ends; 1 as it was made.
 int simp_tcp_wake_from(int fd, int bytes);
+/// Whether the peer has ended its side, or the connection broke, whatever waits to be read.
+int simp_tcp_has_ended(int fd);
 int simp_tcp_end_output(int fd);
 
 // UDP.

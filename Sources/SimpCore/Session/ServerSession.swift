@@ -92,6 +92,8 @@ public final class ServerSession {
   }
 
   public var isActive: Bool { state == .active }
+  /// A login came and is not answered yet.
+  public var isLoggingIn: Bool { state == .loggingIn }
   public var isEnded: Bool { state == .ended }
   public var path: PathState { channel.path }
   /// Where the client's datagrams come from, once proven.

@@ -159,6 +159,9 @@ public final class Stream {
     updateWatch()
   }
 
+  /// Whether the peer has ended the connection or it broke, also while nothing is read. Asks the kernel.
+  public var hasPeerGone: Bool { state == .closed || hasPeerEnded || simp_tcp_has_ended(poller.fd) != 0 }
+
   private var wantsBytes: Bool {
     switch state {
     case .connecting, .closed: false

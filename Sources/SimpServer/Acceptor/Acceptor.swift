@@ -11,6 +11,9 @@ final class Acceptor: @unchecked Sendable {
   /// By how much it yields (`setpriority(2)`): a tenth of a core is left to it when reactors take all they can.
   static let niceness: Int32 = 10
 
+  /// Of those that wait for their handshake and have gone, so many are let go in a turn.
+  private static let goneInATurn = 64
+
   /// A connection that has not shaken hands.
   private struct Guest {
     let stream: Stream
@@ -27,7 +30,7 @@ final class Acceptor: @unchecked Sendable {
   // BOUND: `waitingConnections` of the limits.
   private var guests: [UInt64: Guest] = [:]
   /// The same, by where they come from.
-  private var waiting = FairQueue()
+  private var waiting = WaitingRoom()
   /// Those of them whose handshake has to wait.
   private var greetings = GreetingLine()
   private var greetingTimer: LoopTimer!
@@ -90,16 +93,17 @@ final class Acceptor: @unchecked Sendable {
     timer.arm(at: now + shared.limits.session.loginTime)
     waiting.append(id, from: source)
     displace(for: source)
+    guard guests[id] != nil else { return }
     if shared.tls != nil { stream.mayGreet = { [unowned self] in self.mayGreet(id, from: source) } }
     stream.onOpen = { [unowned self] in self.handOver(id) }
     stream.onClose = { [unowned self] error in self.failed(id, from: peer, error) }
   }
 
   private func displace(for source: PeerSource) {
-    // BOUND: connections that have not shaken hands. Of who has most the oldest goes, for an honest one is soon through.
-    guard waiting.count > shared.limits.waitingConnections, let oldest = waiting.displace(for: source) else { return }
+    // BOUND: connections that have not shaken hands.
+    guard waiting.count > shared.limits.waitingConnections, let id = waiting.displace(for: source) else { return }
     shared.counters.connectionsDisplaced.add()
-    leave(oldest)?.stream.close()
+    leave(id)?.stream.close()
   }
 
   private func leave(_ id: UInt64) -> Guest? {
@@ -134,6 +138,7 @@ final class Acceptor: @unchecked Sendable {
 
   /// The first message of a handshake is there: whether it is answered now, or later.
   private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
+    waiting.hasSpoken(id)
     guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else { return true }
     shared.counters.handshakesDelayed.add()
     greetingTimer.arm(at: greetings.due)
@@ -141,9 +146,18 @@ final class Acceptor: @unchecked Sendable {
   }
 
   private func greetNext() {
-    if let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = guests[id]?.stream {
-      stream.mayGreet = nil
-      stream.resumeReading()
+    // BOUND: a turn. Who went away while it waited costs no handshake; a crowd that comes again and again would have the
+    // server work for those who went, and nobody would be in before his patience ends.
+    for _ in 0..<Self.goneInATurn {
+      guard let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = guests[id]?.stream
+      else { break }
+      guard stream.hasPeerGone else {
+        stream.mayGreet = nil
+        stream.resumeReading()
+        break
+      }
+      shared.admission.giveBackHandshake()
+      leave(id)?.stream.close()
     }
     greetingTimer.arm(at: greetings.due)
   }

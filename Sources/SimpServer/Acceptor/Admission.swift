@@ -73,6 +73,9 @@ final class Admission: Sendable {
   /// - Returns: nil when a handshake may begin now, else when to ask again.
   func handshake(now: Instant) -> Interval? { state.withLock { $0.handshakes.take(now: now) } }
 
+  /// It came to none.
+  func giveBackHandshake() { state.withLock { $0.handshakes.giveBack(1) } }
+
   /// - Returns: nil when a login may go on, else when to ask again.
   func login(now: Instant) -> Interval? { state.withLock { $0.logins.take(now: now) } }
 

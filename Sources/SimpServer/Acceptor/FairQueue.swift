@@ -1,5 +1,5 @@
-/// Connections that wait, by where they come from: each source is served in its turn, and when there are too many, who
-/// has more than its share gives way. A flood from a few addresses so keeps out itself.
+/// Connections that wait, by where they come from: each source is served in its turn, and when there are too many, one
+/// that has more than its share gives way. A flood from a few addresses so keeps out itself.
 struct FairQueue {
   private struct Line {
     // BOUND: as many that left as wait, and some.
@@ -60,20 +60,18 @@ struct FairQueue {
     return nil
   }
 
-  /// Takes out the one that gives way to a newcomer: the oldest of its own source if that has more than its share, else
-  /// of another that has.
-  mutating func displace(for source: PeerSource) -> UInt64? {
+  /// The source that gives way to a newcomer: its own if that has more than its share, else another that has; if all have
+  /// the same, that of the oldest. nil when nobody waits.
+  func yielding(for source: PeerSource) -> PeerSource? {
     guard !lines.isEmpty else { return nil }
     let share = sources.count / lines.count
-    if lines[source]?.count ?? 0 > share { return popOldest(of: source) }
-    if let greedy = lines.first(where: { $0.value.count > share }) { return popOldest(of: greedy.key) }
-    // All have the same.
-    guard let oldest = sources.keys.min() else { return nil }
-    remove(oldest)
-    return oldest
+    if lines[source]?.count ?? 0 > share { return source }
+    if let greedy = lines.first(where: { $0.value.count > share }) { return greedy.key }
+    return sources.min { $0.key < $1.key }?.value
   }
 
-  private mutating func popOldest(of source: PeerSource) -> UInt64? {
+  /// Takes out the one of that source that waits longest.
+  mutating func popOldest(of source: PeerSource) -> UInt64? {
     while let id = lines[source]?.popFirst() {
       guard sources[id] == source else { continue }
       sources[id] = nil

@@ -24,7 +24,7 @@ final class Reactor: @unchecked Sendable {
   private var notes: [[Note]]
   private var streamsClosing = 0
   /// Connections that have not logged in.
-  private var waiting = FairQueue()
+  private var waiting = WaitingRoom()
   private var gauge: LoadGauge
   private var gaugeTimer: LoopTimer!
   private var floods = FloodSources()
@@ -105,7 +105,6 @@ final class Reactor: @unchecked Sendable {
     let id = entry.session.id
     entry.turnedAway = refusal
     streams[id] = stream
-    beginWaiting(entry, from: PeerSource(peer))
     shared.log.debug("connection", ["session": id, "address": peer])
     // The handlers hold the session while they run: it may end, and leave the switchboard, in the middle of one.
     stream.onBytes = { [unowned self] bytes in
@@ -114,15 +113,16 @@ final class Reactor: @unchecked Sendable {
     }
     stream.onClose = { [unowned self] _ in entry.session.connectionClosed(now: self.loop.now) }
     stream.onDrain = { [unowned self] in self.needsFlush(entry) }
+    beginWaiting(entry, from: PeerSource(peer))
     needsFlush(entry)
   }
 
   private func beginWaiting(_ entry: SessionEntry, from source: PeerSource) {
     entry.isWaiting = true
     waiting.append(entry.session.id, from: source)
-    // BOUND: connections without a login. Of who has most the oldest goes, for an honest one is soon in.
-    guard waiting.count > shared.limits.waitingConnections, let oldest = waiting.displace(for: source),
-      let displaced = board.entries[oldest]
+    // BOUND: connections without a login.
+    guard waiting.count > shared.limits.waitingConnections, let id = waiting.displace(for: source),
+      let displaced = board.entries[id]
     else { return }
     displaced.isWaiting = false
     shared.counters.connectionsDisplaced.add()
@@ -226,6 +226,7 @@ final class Reactor: @unchecked Sendable {
     let room = max(0, Self.streamRoom - stream.pendingBytes)
     session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
     write(session, to: stream)
+    if entry.isWaiting, session.isLoggingIn { waiting.hasSpoken(session.id) }
     if entry.isWaiting, session.isActive {
       entry.isWaiting = false
       waiting.remove(session.id)
