@@ -191,7 +191,7 @@ import Testing
     let rig = try RedisRig(address: redis.address)
     try await rig.startAndWait()
     let completions = Completions()
-    let process = redis.pid
+    let (process, socket) = (redis.pid, redis.socket)
     redis.signal(SIGSTOP)
     await rig.run { rig in
       rig.link.command(["INCR", "n"], deadline: .milliseconds(300), completion: completions.next())
@@ -200,7 +200,8 @@ import Testing
     await rig.run { _ in
       usleep(600_000)
       kill(process, SIGCONT)
-      usleep(600_000)
+      // Whoever asks second is answered second.
+      while unsafe system("redis-cli -s \(socket) get n | grep -qx 1") != 0 { sched_yield() }
     }
     try await rig.until { _ in completions.answered == 1 }
     #expect(await rig.run { _ in completions.results } == [[.success(.integer(1))]])
