@@ -47,6 +47,12 @@ int simp_tcp_listen(const simp_address *at, int reuse_port, int backlog) {
   return fd;
 }
 
+void simp_tcp_close_listener(int fd) {
+  // Closing alone would leave the port with a copy that a child has of the descriptor until it executes its program.
+  shutdown(fd, SHUT_RDWR);
+  close(fd);
+}
+
 int simp_tcp_accept(int fd, simp_address *peer) {
   struct sockaddr_storage storage;
   socklen_t size = sizeof storage;

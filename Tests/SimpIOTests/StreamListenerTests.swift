@@ -19,7 +19,22 @@ import Testing
     #expect(throws: IOError.self) { try StreamListener.checkFree(address) }
     first.close()
     first.close()
-    try whenCopiesAreGone { try StreamListener.checkFree(address) }
+    try StreamListener.checkFree(address)
+    _ = try StreamListener(loop: loop, address: address) { _, _ in }
+  }
+
+  /// As a child has one between fork and exec.
+  @Test func aCopyOfTheDescriptorDoesNotKeepThePort() throws {
+    let loop = try EventLoop()
+    defer { loop.close() }
+    let listener = try StreamListener(loop: loop, address: .loopback(port: 0)) { _, _ in }
+    let address = listener.localAddress
+    let descriptor = try #require((3..<4096).first { PeerAddress.local(of: $0) == address })
+    let copy = dup(descriptor)
+    defer { close(copy) }
+    listener.close()
+    #expect(copy >= 0)
+    try StreamListener.checkFree(address)
     _ = try StreamListener(loop: loop, address: address) { _, _ in }
   }
 

@@ -28,6 +28,8 @@ int simp_local_address(int fd, simp_address *out);
 
 // TCP. All sockets are non-blocking and close-on-exec.
 int simp_tcp_listen(const simp_address *at, int reuse_port, int backlog);
+/// Stops listening, whoever else has a copy of the descriptor, and closes it.
+void simp_tcp_close_listener(int fd);
 int simp_tcp_accept(int fd, simp_address *peer);
 /// Begins to connect: the descriptor becomes writable when that is decided.
 int simp_tcp_connect(const simp_address *to);

@@ -66,7 +66,7 @@ public final class StreamListener {
   ///
   /// - Throws: `IOError` when the port cannot be had.
   public static func checkFree(_ address: PeerAddress) throws(IOError) {
-    _ = simp_close(try listen(address, reusePort: false, backlog: 1))
+    simp_tcp_close_listener(try listen(address, reusePort: false, backlog: 1))
   }
 
   /// Takes no more connections; those taken live on. May be called twice.
@@ -74,7 +74,7 @@ public final class StreamListener {
     guard onAccept != nil else { return }
     onAccept = nil
     timer?.close()
-    poller.close()
+    simp_tcp_close_listener(poller.release())
     loop.unregister(self)
   }
 
