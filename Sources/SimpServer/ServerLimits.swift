@@ -11,9 +11,9 @@ public struct ServerLimits: Sendable, Hashable {
   public var connectionsPerAddress = 256
   /// Whether that holds for this machine's own addresses too: proxies and load testers come from there.
   public var isLoopbackLimited = false
-  /// Connections that have not shaken hands, and of each reactor those that have not logged in: beyond, of the address
-  /// that has more than its share the one that waits longest goes. A flood from a few addresses so keeps out itself.
-  public var waitingConnections = 1024
+  /// Connections that have not shaken hands, and of each reactor those that have not logged in: a second of each. Beyond,
+  /// one of the address that has more than its share goes. A flood from a few addresses so keeps out itself.
+  public var waitingConnections = 512
   /// TLS handshakes a second; more wait their turn. One costs half a millisecond: this is a quarter of a core,
   /// which those inside need not share while they want it.
   public var handshakesPerSecond = 500

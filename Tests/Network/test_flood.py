@@ -6,7 +6,7 @@ import pytest
 import floods
 from field import Field, FieldServer, Load
 
-# Connections without a login are 1024 at most, with 15 to 20 KiB each.
+# Connections without a login are 512 at most before their handshake, and as many after it, with 15 to 20 KiB each.
 GROWTH_KIB = 48 * 1024
 
 

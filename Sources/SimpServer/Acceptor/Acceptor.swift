@@ -92,16 +92,18 @@ final class Acceptor: @unchecked Sendable {
     guests[id] = Guest(stream: stream, since: now, refusal: refusal, timer: timer)
     timer.arm(at: now + shared.limits.session.loginTime)
     waiting.append(id, from: source)
-    displace(for: source)
+    displace(for: id, from: source)
     guard guests[id] != nil else { return }
     if shared.tls != nil { stream.mayGreet = { [unowned self] in self.mayGreet(id, from: source) } }
     stream.onOpen = { [unowned self] in self.handOver(id) }
     stream.onClose = { [unowned self] error in self.failed(id, from: peer, error) }
   }
 
-  private func displace(for source: PeerSource) {
+  private func displace(for newcomer: UInt64, from source: PeerSource) {
     // BOUND: connections that have not shaken hands.
-    guard waiting.count > shared.limits.waitingConnections, let id = waiting.displace(for: source) else { return }
+    guard waiting.count > shared.limits.waitingConnections,
+      let id = waiting.displace(for: newcomer, from: source, now: loop.now)
+    else { return }
     shared.counters.connectionsDisplaced.add()
     leave(id)?.stream.close()
   }
@@ -139,7 +141,10 @@ final class Acceptor: @unchecked Sendable {
   /// The first message of a handshake is there: whether it is answered now, or later.
   private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
     waiting.hasSpoken(id)
-    guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else { return true }
+    guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else {
+      waiting.isAnswered(id, now: loop.now)
+      return true
+    }
     shared.counters.handshakesDelayed.add()
     greetingTimer.arm(at: greetings.due)
     return false
@@ -152,6 +157,7 @@ final class Acceptor: @unchecked Sendable {
       guard let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = guests[id]?.stream
       else { break }
       guard stream.hasPeerGone else {
+        waiting.isAnswered(id, now: loop.now)
         stream.mayGreet = nil
         stream.resumeReading()
         break

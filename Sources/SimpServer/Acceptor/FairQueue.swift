@@ -16,6 +16,8 @@ struct FairQueue {
       count += 1
     }
 
+    var first: UInt64? { head < ids.count ? ids[head] : nil }
+
     mutating func popFirst() -> UInt64? {
       guard head < ids.count else { return nil }
       head += 1
@@ -60,25 +62,34 @@ struct FairQueue {
     return nil
   }
 
-  /// The source that gives way to a newcomer: its own if that has more than its share, else another that has; if all have
-  /// the same, that of the oldest. nil when nobody waits.
-  func yielding(for source: PeerSource) -> PeerSource? {
+  /// A source that has more than its share: that of a newcomer if it has, else another; nil if all have the same.
+  func greedy(for source: PeerSource) -> PeerSource? {
     guard !lines.isEmpty else { return nil }
     let share = sources.count / lines.count
     if lines[source]?.count ?? 0 > share { return source }
-    if let greedy = lines.first(where: { $0.value.count > share }) { return greedy.key }
-    return sources.min { $0.key < $1.key }?.value
+    return lines.first { $0.value.count > share }?.key
   }
 
-  /// Takes out the one of that source that waits longest.
-  mutating func popOldest(of source: PeerSource) -> UInt64? {
-    while let id = lines[source]?.popFirst() {
-      guard sources[id] == source else { continue }
-      sources[id] = nil
-      leaveLine(source)
-      return id
+  func source(of id: UInt64) -> PeerSource? { sources[id] }
+
+  /// The lowest id.
+  var oldest: UInt64? { sources.keys.min() }
+
+  /// The one of that source that waits longest.
+  mutating func oldest(of source: PeerSource) -> UInt64? {
+    while let id = lines[source]?.first {
+      if sources[id] == source { return id }
+      _ = lines[source]?.popFirst()
     }
     return nil
+  }
+
+  private mutating func popOldest(of source: PeerSource) -> UInt64? {
+    guard let id = oldest(of: source) else { return nil }
+    _ = lines[source]?.popFirst()
+    sources[id] = nil
+    leaveLine(source)
+    return id
   }
 
   private mutating func leaveLine(_ source: PeerSource) {

@@ -121,7 +121,8 @@ final class Reactor: @unchecked Sendable {
     entry.isWaiting = true
     waiting.append(entry.session.id, from: source)
     // BOUND: connections without a login.
-    guard waiting.count > shared.limits.waitingConnections, let id = waiting.displace(for: source),
+    guard waiting.count > shared.limits.waitingConnections,
+      let id = waiting.displace(for: entry.session.id, from: source, now: loop.now),
       let displaced = board.entries[id]
     else { return }
     displaced.isWaiting = false
