@@ -9,7 +9,7 @@ public final class StreamListener {
   static let acceptsPerTurn = 8
   /// BOUND: the share of the loop's time that taking connections gets in the long run is one in so many: a flood of them
   /// leaves the processor to those inside.
-  static let shareOfTime: Int64 = 4
+  static let shareOfTime: Int64 = 8
   /// What may be spent ahead of that share: nobody rests for a few connections.
   static let allowance = Interval.milliseconds(2)
   /// How long the port rests at most, and when descriptors have run out; connections wait in the kernel's backlog

@@ -14,7 +14,7 @@ struct WaitingRoom {
   private var answeredAt: [UInt64: Instant] = [:]
 
   /// What an honest client has for its next step: a few round trips, and a busy machine.
-  static let patience = Interval.seconds(5)
+  static let patience = Interval.seconds(8)
 
   var count: Int { all.count }
 
