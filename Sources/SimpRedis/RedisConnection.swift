@@ -191,7 +191,10 @@ final class RedisConnection {
     // up, it would have everything to do again.
     if let oldest = underWay.first {
       let stall = max(oldest.deadline, lastReply + oldest.patience)
-      if stall <= now { return handlers?.stalled() ?? () }
+      guard now < stall else {
+        handlers?.stalled()
+        return
+      }
       next = min(next, stall)
     }
     deadlines.arm(at: next)
