@@ -20,7 +20,7 @@ import Testing
       let from = source(UInt8(number % 64))
       room.append(id, from: from)
       // Every second one says what it is asked for, and is answered.
-      if number % 2 == 0 { room.isAnswered(id, now: start) }
+      if number % 2 == 0 { room.markAnswered(id, now: start) }
       if room.count > 1000, let gone = room.displace(for: id, from: from, now: start) { displaced.append(gone) }
     }
     #expect(room.count == 1000 && !displaced.contains(1))
@@ -33,7 +33,7 @@ import Testing
   @Test func amongEqualsTheOldestThatIsSilentGoes() {
     var room = WaitingRoom()
     for id in 1...4 as ClosedRange<UInt64> { room.append(id, from: source(UInt8(id))) }
-    room.hasSpoken(2)
+    room.markSpoken(2)
     let gone = (0..<3).map { _ in room.displace(for: 4, from: source(4), now: start) }
     #expect(gone == [1, 3, 4] && room.count == 1)
     room.remove(2)
@@ -47,13 +47,13 @@ import Testing
     var room = WaitingRoom()
     for id in 1...100 as ClosedRange<UInt64> {
       room.append(id, from: home(id))
-      if id % 2 == 0 { room.isAnswered(id, now: start) } else if id != 7 { room.hasSpoken(id) }
+      if id % 2 == 0 { room.markAnswered(id, now: start) } else if id != 7 { room.markSpoken(id) }
     }
     func newcomers(_ ids: ClosedRange<UInt64>, now: Instant) -> [UInt64?] {
       ids.map { id in
         room.append(id, from: home(id))
         let gone = room.displace(for: id, from: home(id), now: now)
-        room.hasSpoken(id)
+        room.markSpoken(id)
         return gone
       }
     }
@@ -69,13 +69,13 @@ import Testing
     var room = WaitingRoom()
     for id in 1...100 as ClosedRange<UInt64> {
       room.append(id, from: source(1))
-      if id > 10 { room.isAnswered(id, now: start) } else { room.hasSpoken(id) }
+      if id > 10 { room.markAnswered(id, now: start) } else { room.markSpoken(id) }
     }
     var gone: [UInt64?] = []
     for id in [101, 102] as [UInt64] {
       room.append(id, from: source(2))
       gone.append(room.displace(for: id, from: source(2), now: start))
-      room.hasSpoken(id)
+      room.markSpoken(id)
     }
     #expect(gone == [11, 12])
   }

@@ -140,9 +140,9 @@ final class Acceptor: @unchecked Sendable {
 
   /// The first message of a handshake is there: whether it is answered now, or later.
   private func mayGreet(_ id: UInt64, from source: PeerSource) -> Bool {
-    waiting.hasSpoken(id)
+    waiting.markSpoken(id)
     guard !greetings.arrive(id, from: source, now: loop.now, take: shared.admission.handshake) else {
-      waiting.isAnswered(id, now: loop.now)
+      waiting.markAnswered(id, now: loop.now)
       return true
     }
     shared.counters.handshakesDelayed.add()
@@ -157,7 +157,7 @@ final class Acceptor: @unchecked Sendable {
       guard let id = greetings.next(now: loop.now, take: shared.admission.handshake), let stream = guests[id]?.stream
       else { break }
       guard stream.hasPeerGone else {
-        waiting.isAnswered(id, now: loop.now)
+        waiting.markAnswered(id, now: loop.now)
         stream.mayGreet = nil
         stream.resumeReading()
         break

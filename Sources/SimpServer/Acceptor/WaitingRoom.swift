@@ -25,10 +25,10 @@ struct WaitingRoom {
   }
 
   /// It has said what it is asked for, and stands in line for the answer.
-  mutating func hasSpoken(_ id: UInt64) { silent.remove(id) }
+  mutating func markSpoken(_ id: UInt64) { silent.remove(id) }
 
   /// It has its answer, and something to say again.
-  mutating func isAnswered(_ id: UInt64, now: Instant) {
+  mutating func markAnswered(_ id: UInt64, now: Instant) {
     guard let source = all.source(of: id), answeredAt[id] == nil else { return }
     silent.remove(id)
     answered.append(id, from: source)

@@ -227,7 +227,7 @@ final class Reactor: @unchecked Sendable {
     let room = max(0, Self.streamRoom - stream.pendingBytes)
     session.flush(now: now, streamRoom: room) { datagram, address in socket.send(datagram, to: address) }
     write(session, to: stream)
-    if entry.isWaiting, session.isLoggingIn { waiting.hasSpoken(session.id) }
+    if entry.isWaiting, session.isLoggingIn { waiting.markSpoken(session.id) }
     if entry.isWaiting, session.isActive {
       entry.isWaiting = false
       waiting.remove(session.id)
