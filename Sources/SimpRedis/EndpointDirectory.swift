@@ -20,7 +20,19 @@ public enum EndpointTransport: String, Sendable {
   case tcp, udp
 }
 
-/// Where users are: the keys `simp:devices:{u:USER}`, `simp:endpoints:{u:USER}` and `simp:node:ID` of Redis.
+/// What became of an endpoint that was to be written.
+public enum EndpointState: Sendable {
+  /// A newer session of the user exists; nothing was written.
+  case superseded
+  /// Written. The inbox holds something: the device gets messages from there alone until it is empty and the endpoint
+  /// was written again.
+  case catchingUp
+  /// Written. The inbox is empty, and whoever has a message for the user sends it here.
+  case live
+}
+
+/// Where users are: the keys `simp:devices:{u:USER}`, `simp:endpoints:{u:USER}` and `simp:node:ID` of Redis. Of
+/// `simp:inbox:{u:USER}` it only asks whether it is empty.
 ///
 /// Every write is one script, fenced by the session's epoch: what an older session says late changes nothing. On the
 /// link's loop only; completions come once, never from inside the call, and a user name outside the grammar is answered
@@ -83,31 +95,41 @@ public final class EndpointDirectory {
           guard let parts = reply.elements, parts.count == 2,
             let number = parts[0].integer.flatMap({ UInt32(exactly: $0) }), (1..<1 << 24).contains(number),
             let epoch = parts[1].integer.flatMap({ UInt64(exactly: $0) }), epoch < 1 << 53
-          else { return .failure(Self.unexpected) }
+          else { return .failure(.unexpectedForm) }
           return .success(SessionGrant(deviceNumber: number, epoch: epoch))
         })
     }
   }
 
-  /// Writes where the session is, and removes endpoints of older sessions of the user.
+  /// Writes where the session is, and removes endpoints of older sessions of the user. It is live if nothing is in the
+  /// user's inbox, else catching up: both are decided and written in one step.
   ///
   /// - Parameters:
   ///   - address: the proven UDP address; nil where there is none.
   ///   - since: when the session began, in milliseconds of Unix time.
-  ///   - completion: false when a newer session of the user exists; nothing was written then.
   public func writeEndpoint(
     user: String, device: UInt32, epoch: UInt64, connectionId: UInt64, address: PeerAddress?,
-    transport: EndpointTransport, since: UInt64, completion: @escaping (Result<Bool, RedisError>) -> Void
+    transport: EndpointTransport, since: UInt64, completion: @escaping (Result<EndpointState, RedisError>) -> Void
   ) {
     precondition(epoch < 1 << 53, "an epoch has at most 53 bits")
     guard let keys = keys(of: user, completion) else { return }
     let value =
       "epoch=\(epoch) node=\(node) cid=\(hex(connectionId, digits: 12)) udp=\(address.map(\.description) ?? "-")"
-      + " since=\(since) transport=\(transport.rawValue) state=live"
+      + " since=\(since) transport=\(transport.rawValue)"
     writeScript.run(
-      keys: [keys.devices, keys.endpoints],
+      keys: [keys.devices, keys.endpoints, keys.inbox],
       arguments: [RedisArgument(device), RedisArgument(epoch), RedisArgument(value)]
-    ) { completion(Self.yesOrNo($0)) }
+    ) { result in
+      completion(
+        result.flatMap { reply in
+          switch reply.integer {
+          case 0: .success(.superseded)
+          case 1: .success(.catchingUp)
+          case 2: .success(.live)
+          default: .failure(.unexpectedForm)
+          }
+        })
+    }
   }
 
   /// Removes the session's endpoint, and only that: one of a newer session stays.
@@ -154,23 +176,21 @@ public final class EndpointDirectory {
 
   private func keys<Value>(
     of user: String, _ completion: @escaping (Result<Value, RedisError>) -> Void
-  ) -> (devices: String, endpoints: String)? {
+  ) -> (devices: String, endpoints: String, inbox: String)? {
     guard Text.isUserName(user) else {
       // By way of the link, so that the answer comes in a later turn like all others.
       link.refuse(RedisError(.invalidName, "not a user name")) { completion(.failure($0)) }
       return nil
     }
-    return ("simp:devices:{u:\(user)}", "simp:endpoints:{u:\(user)}")
+    return ("simp:devices:{u:\(user)}", "simp:endpoints:{u:\(user)}", "simp:inbox:{u:\(user)}")
   }
-
-  private static let unexpected = RedisError(.unexpectedReply, "the reply of Redis has not the expected form")
 
   private static func yesOrNo(_ result: Result<RedisReply, RedisError>) -> Result<Bool, RedisError> {
     result.flatMap { reply in
       switch reply {
       case .integer(let count): .success(count != 0)
       case .error(let text): .failure(RedisError(.server, "Redis: \(text)"))
-      default: .failure(unexpected)
+      default: .failure(.unexpectedForm)
       }
     }
   }

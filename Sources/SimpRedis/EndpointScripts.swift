@@ -1,7 +1,7 @@
 /// The scripts of `EndpointDirectory`.
 ///
 /// Epochs stay below 2^53, because Lua counts in doubles, and are written with `%.0f`, because Lua's own conversion
-/// rounds to 14 digits. Both keys of a script carry the same `{u:USER}`, so that they share a slot.
+/// rounds to 14 digits. All keys of a script carry the same `{u:USER}`, so that they share a slot.
 enum EndpointScripts {
   /// BOUND: how many outboxes of a user are remembered. A client makes a new one at each start; forgetting an old one
   /// is harmless, for an outbox that comes back presents its number, and numbers are never given twice.
@@ -52,7 +52,11 @@ enum EndpointScripts {
     return {number, epoch}
     """
 
-  /// KEYS: devices, endpoints. ARGV: device number, epoch, value. Returns 1, or 0 when a newer session exists.
+  /// KEYS: devices, endpoints, inbox. ARGV: device number, epoch, value without the state at its end. Returns 0 when a
+  /// newer session exists, 1 when the endpoint stands there as catching up, 2 when it stands there as live.
+  ///
+  /// Live is only whose inbox is empty. `InboxScripts.append` adds nothing past a live endpoint without taking that word
+  /// from it, so that an inbox that holds something and a live endpoint never stand together.
   ///
   /// Also raises the stored epoch and the highest number to this session's: after Redis lost its data the fence and
   /// the numbers are back with the first endpoint that is written again.
@@ -67,11 +71,12 @@ enum EndpointScripts {
       if other > epoch then return 0 end
       if other < epoch and fields[i] ~= device then table.insert(older, fields[i]) end
     end
+    local isLevel = redis.call('XLEN', KEYS[3]) == 0
     for _, field in ipairs(older) do redis.call('HDEL', endpoints, field) end
-    redis.call('HSET', endpoints, device, ARGV[3])
+    redis.call('HSET', endpoints, device, ARGV[3] .. (isLevel and ' state=live' or ' state=catching'))
     if tonumber(stored[1] or '0') < epoch then redis.call('HSET', devices, 'epoch', ARGV[2]) end
     if tonumber(stored[2] or '0') < tonumber(device) then redis.call('HSET', devices, 'last', device) end
-    return 1
+    return isLevel and 2 or 1
     """
 
   /// KEYS: endpoints. ARGV: device number, epoch. Returns 1 when the endpoint was this session's and is gone now.

@@ -36,4 +36,6 @@ public struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
     self.description = description
     self.systemCode = systemCode
   }
+
+  static let unexpectedForm = RedisError(.unexpectedReply, "the reply of Redis has not the expected form")
 }

@@ -49,7 +49,7 @@ public final class RevocationDirectory {
           if case .null = reply { return .success(nil) }
           if case .error(let text) = reply { return .failure(RedisError(.server, "Redis: \(text)")) }
           guard let time = reply.text.flatMap({ UInt64($0) }) else {
-            return .failure(RedisError(.unexpectedReply, "the reply of Redis has not the expected form"))
+            return .failure(.unexpectedForm)
           }
           return .success(time)
         })

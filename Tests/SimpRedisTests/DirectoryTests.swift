@@ -41,8 +41,8 @@ final class DirectoryRig: @unchecked Sendable {
 
   func write(
     _ grant: SessionGrant, address: PeerAddress? = .v4(127, 0, 0, 1, port: 40_123), user: String = "bob"
-  ) async throws -> Bool {
-    let result: Result<Bool, RedisError> = try await rig.wait { _, done in
+  ) async throws -> EndpointState {
+    let result: Result<EndpointState, RedisError> = try await rig.wait { _, done in
       self.onLoop.writeEndpoint(
         user: user, device: grant.deviceNumber, epoch: grant.epoch, connectionId: 0x01AB, address: address,
         transport: address == nil ? .tcp : .udp, since: 1_800_000_000_123, completion: done)
@@ -110,7 +110,7 @@ final class DirectoryRig: @unchecked Sendable {
     let session = try await rig.open(0xA)
     let sender = try await rig.open(0xB, sendOnly: true)
     #expect(sender == SessionGrant(deviceNumber: 2, epoch: 0))
-    #expect(try await rig.write(session))
+    #expect(try await rig.write(session) == .live)
     #expect(try await rig.open(0xA, epoch: 1).epoch == session.epoch + 1)
     await rig.close()
   }
@@ -118,13 +118,13 @@ final class DirectoryRig: @unchecked Sendable {
   @Test func theEndpointAsItIsRead() async throws {
     let rig = try await DirectoryRig()
     let session = try await rig.open(0xA, epoch: 1_700_000_000 << 20)
-    #expect(try await rig.write(session))
+    #expect(try await rig.write(session) == .live)
     #expect(
       try await rig.endpoints() == [
         "1": "epoch=1782579200000000 node=node-1 cid=0000000001ab udp=127.0.0.1:40123 since=1800000000123 "
           + "transport=udp state=live"
       ])
-    #expect(try await rig.write(session, address: nil))
+    #expect(try await rig.write(session, address: nil) == .live)
     #expect(
       try await rig.endpoints() == [
         "1": "epoch=1782579200000000 node=node-1 cid=0000000001ab udp=- since=1800000000123 transport=tcp state=live"
@@ -132,18 +132,51 @@ final class DirectoryRig: @unchecked Sendable {
     await rig.close()
   }
 
+  @Test func liveIsOnlyWhoseInboxIsEmpty() async throws {
+    let rig = try await DirectoryRig()
+    let inbox: RedisArgument = "simp:inbox:{u:bob}"
+    let session = try await rig.open(0xA)
+    #expect(try await rig.write(session) == .live)
+    let id = try await rig.rig.command(["XADD", inbox, "*", "f", "alice"]).text ?? ""
+    #expect(try await rig.write(session) == .catchingUp)
+    #expect(try await rig.endpoints()["1"]?.hasSuffix(" transport=udp state=catching") == true)
+
+    // Another session of the user meets the same inbox; the older one is told nothing of it.
+    let new = try await rig.open(0xB)
+    #expect(try await rig.write(session) == .superseded)
+    #expect(try await rig.write(new) == .catchingUp)
+    #expect(try await rig.endpoints().keys.sorted() == ["2"])
+
+    // A stream without entries is as good as none.
+    #expect(try await rig.rig.command(["XDEL", inbox, RedisArgument(id)]) == .integer(1))
+    #expect(try await rig.rig.command(["EXISTS", inbox]) == .integer(1))
+    #expect(try await rig.write(new) == .live)
+    #expect(try await rig.endpoints()["2"]?.hasSuffix(" transport=udp state=live") == true)
+    await rig.close()
+  }
+
+  @Test func repliesThatAreNotExpected() async throws {
+    let rig = try await DirectoryRig()
+    let session = try await rig.open(0xA)
+    #expect(try await rig.rig.command(["SET", "simp:inbox:{u:bob}", "x"]) == .status("OK"))
+    let error = await #expect(throws: RedisError.self) { try await rig.write(session) }
+    #expect(error?.code == .server)
+    #expect(try await rig.endpoints() == [:])
+    await rig.close()
+  }
+
   @Test func anOldSessionChangesNothingOfANewOne() async throws {
     let rig = try await DirectoryRig()
     let old = try await rig.open(0xA)
-    #expect(try await rig.write(old))
+    #expect(try await rig.write(old) == .live)
     let new = try await rig.open(0xB)
     #expect(new.epoch > old.epoch)
 
     // Between login and endpoint of the new one the old one is fenced off already.
-    #expect(try await !rig.write(old))
-    #expect(try await rig.write(new))
+    #expect(try await rig.write(old) == .superseded)
+    #expect(try await rig.write(new) == .live)
     #expect(try await rig.endpoints().keys.sorted() == ["2"])
-    #expect(try await !rig.write(old))
+    #expect(try await rig.write(old) == .superseded)
     #expect(try await !rig.remove(old))
     #expect(try await rig.endpoints().keys.sorted() == ["2"])
 
@@ -156,10 +189,10 @@ final class DirectoryRig: @unchecked Sendable {
   @Test func theSameDeviceAgain() async throws {
     let rig = try await DirectoryRig()
     let old = try await rig.open(0xA)
-    #expect(try await rig.write(old))
+    #expect(try await rig.write(old) == .live)
     let new = try await rig.open(0xA)
     #expect(new.deviceNumber == old.deviceNumber)
-    #expect(try await rig.write(new))
+    #expect(try await rig.write(new) == .live)
     // The late end of the old connection names the same field.
     #expect(try await !rig.remove(old))
     #expect(try await rig.endpoints()["1"]?.hasPrefix("epoch=\(new.epoch) ") == true)
@@ -175,7 +208,7 @@ final class DirectoryRig: @unchecked Sendable {
     #expect(try await rig.open(0xA).deviceNumber == session.deviceNumber)
     #expect(try await rig.rig.command(["SCRIPT", "FLUSH"]) == .status("OK"))
     let new = try await rig.open(0xA)
-    #expect(try await rig.write(new))
+    #expect(try await rig.write(new) == .live)
     #expect(try await rig.remove(new))
     await rig.close()
   }
@@ -186,8 +219,8 @@ final class DirectoryRig: @unchecked Sendable {
     let new = try await rig.open(0xB, presented: 5)
     #expect(try await rig.rig.command(["FLUSHALL"]) == .status("OK"))
     // The fence is back with the first endpoint that is written again, the numbers too.
-    #expect(try await rig.write(new))
-    #expect(try await !rig.write(old))
+    #expect(try await rig.write(new) == .live)
+    #expect(try await rig.write(old) == .superseded)
     #expect(try await rig.endpoints().keys.sorted() == ["5"])
     #expect(try await rig.open(0xC, epoch: 1) == SessionGrant(deviceNumber: 6, epoch: new.epoch + 1))
     await rig.close()

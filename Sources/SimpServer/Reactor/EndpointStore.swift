@@ -108,8 +108,8 @@ final class EndpointStore {
     if write.isPresent {
       directory.writeEndpoint(
         user: record.user, device: record.device, epoch: record.epoch, connectionId: record.connectionId,
-        address: record.address, transport: record.address == nil ? .tcp : .udp, since: record.since,
-        completion: settle)
+        address: record.address, transport: record.address == nil ? .tcp : .udp, since: record.since
+      ) { settle($0.map { $0 != .superseded }) }
     } else {
       directory.removeEndpoint(
         user: record.user, device: record.device, epoch: record.epoch, completion: settle)
