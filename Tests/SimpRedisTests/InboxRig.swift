@@ -82,23 +82,29 @@ final class InboxRig: @unchecked Sendable {
     }
   }
 
-  /// Appends orders of one device at once, and gives back what became of each.
+  /// Appends orders of one device, and gives back what became of each.
   func append(
     _ orders: ClosedRange<UInt64>, from: String = "alice", expires: UInt64 = 5000, to user: String = "bob"
   ) async throws -> [InboxAnswer] {
-    let results: [Result<InboxAnswer, RedisError>] = try await rig.wait { _, done in
-      var results: [Result<InboxAnswer, RedisError>] = []
-      for order in orders {
-        let message = InboxMessage(
-          from: from, device: 1, order: order, floor: orders.lowerBound, payload: Array("\(order)".utf8),
-          expires: expires)
-        self.inbox.append(to: user, message: message, knownDead: 0, spilling: 0, limits: InboxLimits()) { result in
-          results.append(result)
-          if results.count == orders.count { done(results) }
+    var answers: [InboxAnswer] = []
+    // In batches, each with its own deadlines: Redis may write every change to its file before it answers.
+    for start in stride(from: orders.lowerBound, through: orders.upperBound, by: 50) {
+      let batch = start...min(start + 49, orders.upperBound)
+      let results: [Result<InboxAnswer, RedisError>] = try await rig.wait { _, done in
+        var results: [Result<InboxAnswer, RedisError>] = []
+        for order in batch {
+          let message = InboxMessage(
+            from: from, device: 1, order: order, floor: orders.lowerBound, payload: Array("\(order)".utf8),
+            expires: expires)
+          self.inbox.append(to: user, message: message, knownDead: 0, spilling: 0, limits: InboxLimits()) { result in
+            results.append(result)
+            if results.count == batch.count { done(results) }
+          }
         }
       }
+      answers += try results.map { try $0.get() }
     }
-    return try results.map { try $0.get() }
+    return answers
   }
 
   func read(
