@@ -106,9 +106,8 @@ final class RedisConnection {
     guard let context = unsafe context else {
       return RedisError(.notConnected, "there is no connection to Redis now")
     }
-    let size = arguments.reduce(64) { $0 + $1.bytes.count + 16 }
-    guard inFlight.count - firstInFlight < Self.maximumInFlight, inFlightBytes + size <= Self.maximumInFlightBytes
-    else { return RedisError(.tooManyInFlight, "too many commands wait for Redis") }
+    let size = Self.size(arguments)
+    guard hasRoom(commands: 1, bytes: size) else { return Self.tooManyInFlight }
 
     let command = PendingCommand(
       connection: self, sent: loop.now, patience: patience, size: size, completion: completion)
@@ -128,6 +127,35 @@ final class RedisConnection {
     inFlightBytes += size
     if let deadlines, command.deadline < deadlines.deadline { deadlines.arm(at: command.deadline) }
     return nil
+  }
+
+  private static let tooManyInFlight = RedisError(.tooManyInFlight, "too many commands wait for Redis")
+
+  private static func size(_ arguments: [RedisArgument]) -> Int {
+    arguments.reduce(64) { $0 + $1.bytes.count + 16 }
+  }
+
+  private func hasRoom(commands: Int, bytes: Int) -> Bool {
+    inFlight.count - firstInFlight + commands <= Self.maximumInFlight
+      && inFlightBytes + bytes <= Self.maximumInFlightBytes
+  }
+
+  /// Sends commands between MULTI and EXEC: all of them or none.
+  ///
+  /// - Returns: nil, or why nothing was done; the batch's completions are not called then.
+  func send(_ batch: RedisBatch) -> RedisError? {
+    let words: [[RedisArgument]] = [["MULTI"]] + batch.commands.map(\.arguments) + [["EXEC"]]
+    // Looked at for all of them first: between MULTI and EXEC there is no way back.
+    guard hasRoom(commands: words.count, bytes: words.reduce(0) { $0 + Self.size($1) }) else {
+      return Self.tooManyInFlight
+    }
+    let patience = batch.commands.map(\.deadline).max() ?? RedisLink.standardDeadline
+    for word in words.dropLast() {
+      // These are answered with QUEUED, or with an error, because of which EXEC fails. What is refused here is refused
+      // because the connection ends, and EXEC is refused, too.
+      if let refusal = send(word, patience: patience, completion: { _ in }) { return refusal }
+    }
+    return send(["EXEC"], patience: patience) { batch.complete($0) }
   }
 
   /// Ends the connection; every command under way is answered with `error`.

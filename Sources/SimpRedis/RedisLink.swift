@@ -46,6 +46,8 @@ public final class RedisLink {
   private var refusals: [(RedisError, (RedisError) -> Void)] = []
   private var refusing: LoopTimer?
   private var observers: [() -> Void] = []
+  /// What `together` collects while its body runs.
+  private var batch: RedisBatch?
 
   public init(loop: EventLoop, address: RedisAddress) {
     self.loop = loop
@@ -99,13 +101,56 @@ public final class RedisLink {
     completion: @escaping (Result<RedisReply, RedisError>) -> Void
   ) {
     loop.preconditionCurrent()
+    let command = RedisBatch.Command(arguments: arguments, deadline: deadline, completion: completion)
+    guard batch == nil else {
+      batch?.commands.append(command)
+      if batch?.commands.count == RedisBatch.maximumCommands { endBatch(andBegin: true) }
+      return
+    }
+    send(command)
+  }
+
+  private func send(_ command: RedisBatch.Command) {
     let refusal: RedisError?
     if case .up(let connection) = phase {
-      refusal = connection.send(arguments, patience: deadline, completion: completion)
+      refusal = connection.send(command.arguments, patience: command.deadline, completion: command.completion)
     } else {
-      refusal = RedisError(.notConnected, "there is no connection to Redis now")
+      refusal = Self.notConnected
     }
-    if let refusal { refuse(refusal) { completion(.failure($0)) } }
+    if let refusal { refuse(refusal) { command.completion(.failure($0)) } }
+  }
+
+  private static let notConnected = RedisError(.notConnected, "there is no connection to Redis now")
+
+  /// Sends the commands that `body` gives so that Redis carries them out one after another, with nothing in between, and
+  /// with `appendfsync always` waits for its disk once for all of them.
+  ///
+  /// They are answered together, when the last is done. Each has its own reply, and one that is an error does not stop
+  /// the others; but when Redis does not even take a command, as it does when it is full, none of them is carried out
+  /// and each is a failure. Redis serves nobody else meanwhile, so a long batch is sent in parts of
+  /// `RedisBatch.maximumCommands`. Keys of different slots in one batch do not work in a cluster.
+  public func together(_ body: () -> Void) {
+    loop.preconditionCurrent()
+    guard batch == nil else { return body() }
+    batch = RedisBatch()
+    body()
+    endBatch(andBegin: false)
+  }
+
+  private func endBatch(andBegin next: Bool) {
+    guard let batch else { return }
+    self.batch = next ? RedisBatch() : nil
+    if batch.commands.count == 1 {
+      send(batch.commands[0])
+    } else if !batch.commands.isEmpty {
+      send(batch)
+    }
+  }
+
+  private func send(_ batch: RedisBatch) {
+    let refusal: RedisError?
+    if case .up(let connection) = phase { refusal = connection.send(batch) } else { refusal = Self.notConnected }
+    if let refusal { refuse(refusal) { batch.complete(.failure($0)) } }
   }
 
   /// Answers in the next turn, so that no caller is called back while it is still calling.

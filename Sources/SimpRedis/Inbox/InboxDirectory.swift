@@ -36,6 +36,8 @@ public final class InboxDirectory {
 
   /// Adds a message to the inbox of `user` unless a device of his is live or it was added before.
   ///
+  /// Those of one turn of the loop belong in one `RedisLink.together`, so that the disk is waited for once.
+  ///
   /// - Parameters:
   ///   - knownDead: a session of this epoch or an older one is known to be dead: it is as if it had no endpoint. 0 for
   ///     none.
