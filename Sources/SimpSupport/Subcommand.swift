@@ -8,20 +8,23 @@ public struct Subcommand: Sendable {
   public let flags: [Flag]
   /// How many words may stand beside the flags.
   public let wordCount: ClosedRange<Int>
+  /// Left out of the program's help: the program starts it by itself.
+  public let isHidden: Bool
   /// What its own help says below the flags: examples, exit status.
   public let notes: String
   /// Does it. The result is the exit status; a `UsageError` ends with `ExitCode.usage`.
   public let run: @Sendable (_ settings: Settings, _ words: [String]) async throws(UsageError) -> Int32
 
   public init(
-    _ name: String, words: String = "", wordCount: ClosedRange<Int> = 0...0, summary: String, flags: [Flag],
-    notes: String = "",
+    _ name: String, words: String = "", wordCount: ClosedRange<Int> = 0...0, summary: String,
+    isHidden: Bool = false, flags: [Flag], notes: String = "",
     run: @escaping @Sendable (_ settings: Settings, _ words: [String]) async throws(UsageError) -> Int32
   ) {
     self.name = name
     self.words = words
     self.wordCount = wordCount
     self.summary = summary
+    self.isHidden = isHidden
     self.flags = flags + [Flag("help", short: "h", help: "this text")]
     self.notes = notes
     self.run = run
@@ -58,7 +61,9 @@ public struct CommandLineProgram: Sendable {
   public func run(_ arguments: [String]) async -> Int32 {
     do throws(UsageError) {
       guard let word = arguments.first else {
-        throw UsageError("say what to do: \(subcommands.map(\.name).joined(separator: ", ")); see \(name) help")
+        throw UsageError(
+          "say what to do: \(subcommands.filter { !$0.isHidden }.map(\.name).joined(separator: ", ")); see \(name) help"
+        )
       }
       if ["help", "--help", "-h"].contains(word) { return try help(arguments.dropFirst()) }
       let subcommand = try subcommand(named: word)
@@ -78,6 +83,7 @@ public struct CommandLineProgram: Sendable {
 
   /// The text of `PROGRAM help`.
   public var help: String {
+    let subcommands = subcommands.filter { !$0.isHidden }
     let heads = subcommands.map { "  \($0.name) \($0.words)" }
     let width = (heads.map(\.count).max() ?? 0) + 2
     let lines = zip(heads, subcommands).map { head, subcommand in
@@ -93,7 +99,7 @@ public struct CommandLineProgram: Sendable {
 
   private func subcommand(named word: String) throws(UsageError) -> Subcommand {
     if let subcommand = subcommands.first(where: { $0.name == word }) { return subcommand }
-    let near = nearest(to: word, among: subcommands.map(\.name)).map { "did you mean \($0)?" }
+    let near = nearest(to: word, among: subcommands.filter { !$0.isHidden }.map(\.name)).map { "did you mean \($0)?" }
     throw UsageError("unknown subcommand \(quoted(word)); \(near ?? "see \(name) help")")
   }
 
