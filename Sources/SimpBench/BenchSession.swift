@@ -5,24 +5,33 @@ internal import SimpSupport
 
 /// The frame around a run: brings up the server if it is a private one, stops at a signal, cleans up.
 enum BenchSession {
-  /// - Parameter body: its result is the exit status. It is cancelled by a signal, and then reports what it has.
-  static func run(_ target: Target, _ body: @escaping @Sendable (Place) async throws -> Int32) async -> Int32 {
+  /// - Parameters:
+  ///   - body: its result is the exit status. It is cancelled by a signal, and then reports what it has.
+  ///   - options: of a private server; whether it is encrypted is said by `target`.
+  static func run(
+    _ target: Target, options: PrivateServer.Options = .init(),
+    _ body: @escaping @Sendable (Place) async throws -> Int32
+  ) async -> Int32 {
     do throws(IOError) {
       let interrupts = try Interrupts { PrivateServer.abandonAll() }
-      let (status, signal) = await interrupts.watch { await onTarget(target, body) }
+      let (status, signal) = await interrupts.watch { await onTarget(target, options, body) }
       return signal.map { 128 + $0 } ?? status
     } catch {
       return fail("\(error)")
     }
   }
 
-  private static func onTarget(_ target: Target, _ body: (Place) async throws -> Int32) async -> Int32 {
+  private static func onTarget(
+    _ target: Target, _ options: PrivateServer.Options, _ body: (Place) async throws -> Int32
+  ) async -> Int32 {
     switch target {
     case .running(let address, let key, let trust):
       return await attempt { try await body(Place(address: address, key: key, trust: trust, pid: nil)) }
     case .privateServer(let isEncrypted):
       return await attempt {
-        let server = try await PrivateServer.start(isEncrypted: isEncrypted)
+        var options = options
+        options.isEncrypted = isEncrypted
+        let server = try await PrivateServer.start(options)
         let status = await attempt { try await body(server.place) }
         await server.stop()
         return status

@@ -16,16 +16,32 @@ final class PrivateServer: @unchecked Sendable {
   // The processes to end when this one has to exit at once.
   private static let running = Locked<Set<Int32>>([])
 
+  /// What a run wants of its server.
+  struct Options: Sendable {
+    var isEncrypted = true
+    /// The ports of each start; 0: any.
+    var ports: (tcp: UInt16, udp: UInt16) = (0, 0)
+    /// `NAME=value`, beside what it gets anyway; replaces one of the same name.
+    var environment: [String] = []
+    /// Where to keep the logs, a file for each start; nil: in the server's directory, gone with it.
+    var logs: String?
+    var logLevel = "warn"
+  }
+
   private let loop: EventLoop
-  private let directory: String
+  private let options: Options
+  /// State and, unless the options say otherwise, logs. Removed in the end.
+  let directory: String
   private var process: ChildProcess?
   private let ended = Locked<ChildProcess.Status?>(nil)
+  private var starts = 0
   private(set) var place: Place
 
-  private init(loop: EventLoop, directory: String, place: Place) {
+  private init(loop: EventLoop, directory: String, place: Place, options: Options) {
     self.loop = loop
     self.directory = directory
     self.place = place
+    self.options = options
   }
 
   /// Ends all of them without waiting; for an exit at once.
@@ -34,7 +50,7 @@ final class PrivateServer: @unchecked Sendable {
   }
 
   /// Starts the simp-server that lies beside this program.
-  static func start(isEncrypted: Bool) async throws -> PrivateServer {
+  static func start(_ options: Options) async throws -> PrivateServer {
     let loop = try EventLoop()
     loop.startThread(name: "server")
     let directory = try makeDirectory()
@@ -42,20 +58,53 @@ final class PrivateServer: @unchecked Sendable {
       loop: loop, directory: directory,
       place: Place(
         address: "", key: TokenKey(secret: [UInt8](repeating: 0, count: 32)), trust: .off(evenBeyondLoopback: false),
-        pid: nil))
+        pid: nil), options: options)
     do {
-      let pid = try await server.launch(program: beside("simp-server"), isEncrypted: isEncrypted)
-      let address = try await server.waitUntilReady()
-      let state = "\(directory)/state"
-      let trust: TrustSettings =
-        isEncrypted ? .pin(try FileContents.firstLine(path: "\(state)/server.pin")) : .off(evenBeyondLoopback: false)
-      server.place = Place(
-        address: address, key: try TokenKey.load(path: "\(state)/signing.key"), trust: trust, pid: pid)
+      try await server.launch()
       return server
     } catch {
       await server.stop()
       throw error
     }
+  }
+
+  /// Starts the program, for the first time or after it ended, and waits until it is ready.
+  func launch() async throws {
+    starts += 1
+    let pid = try await startProgram()
+    let address = try await waitUntilReady()
+    guard starts == 1 else { return }
+    let state = "\(directory)/state"
+    let trust: TrustSettings =
+      options.isEncrypted
+      ? .pin(try FileContents.firstLine(path: "\(state)/server.pin")) : .off(evenBeyondLoopback: false)
+    place = Place(
+      address: address, key: try TokenKey.load(path: "\(state)/signing.key"), trust: trust, pid: pid, server: self)
+  }
+
+  /// Sends a signal, if it runs.
+  ///
+  /// - Returns: the process it went to.
+  func signal(_ number: Int32) async -> Int32? {
+    await onLoop { server in
+      guard let process = server.process, process.status == nil else { return nil }
+      process.kill(number)
+      return process.pid
+    }
+  }
+
+  /// As if the power were cut for this process alone; its Redis lives on. Waits for its end.
+  func killAtOnce() async {
+    let pid = await signal(SIGKILL)
+    _ = await waitForEnd(attempts: 1000)
+    if let pid { Self.running.withLock { _ = $0.remove(pid) } }
+  }
+
+  /// Its Redis, also one whose server was killed: those who have the socket's path in their title, which is nobody
+  /// else's, and not the children that Redis makes to write its file anew.
+  var redisProcess: Int32? {
+    let found = ProcessUsage.all.filter { ProcessUsage.commandLine($0).contains("\(directory)/state/redis/redis.sock") }
+    return found.first { pid in !found.contains { $0 == ProcessUsage.parent(of: pid) } }
   }
 
   /// Ends the server and removes its directory. Waits for both, also in a cancelled task.
@@ -65,28 +114,37 @@ final class PrivateServer: @unchecked Sendable {
       await onLoop { server in server.process?.kill(SIGKILL) }
       _ = await waitForEnd(attempts: 200)
     }
-    if let pid = place.pid { _ = Self.running.withLock { $0.remove(pid) } }
+    let pid = await onLoop { $0.process?.pid }
+    if let pid { Self.running.withLock { _ = $0.remove(pid) } }
+    // One that was killed could not end its Redis.
+    if let pid = redisProcess { kill(pid, SIGKILL) }
     await remove()
     loop.close()
   }
 
-  private func launch(program: String, isEncrypted: Bool) async throws -> Int32 {
+  private var log: String { "\(options.logs ?? directory)/server-\(starts).log" }
+
+  private func startProgram() async throws -> Int32 {
     let arguments = [
-      "--tls", isEncrypted ? "on" : "off", "--port", "0", "--udp-port", "0", "--state", "\(directory)/state", "--redis",
-      "embedded", "--log-level", "warn",
+      "--tls", options.isEncrypted ? "on" : "off", "--port", "\(options.ports.tcp)", "--udp-port",
+      "\(options.ports.udp)", "--state", "\(directory)/state", "--redis", "embedded", "--log-level", options.logLevel,
       // What is measured is the server, not how much it lets one user have.
       "--messages-per-second", "0", "--bytes-per-second", "0",
     ]
+    let (program, log, environment) = (Self.beside("simp-server"), log, Self.environment(options.environment))
+    // An earlier run's, kept on purpose: its ready line is not this one's.
+    unsafe unlink(log)
+    ended.withLock { $0 = nil }
     let result: Result<Int32, IOError> = await withCheckedContinuation { continuation in
       loop.execute { [self] in
         do throws(IOError) {
           // An environment of its own: settings of the user's server are not for this one.
           let started = try ChildProcess(
-            loop: loop, program: program, arguments: arguments, environment: Self.environment,
-            output: .file("\(directory)/log")
+            loop: loop, program: program, arguments: arguments, environment: environment,
+            output: .file(log)
           ) { [ended] status in ended.withLock { $0 = status } }
           process = started
-          _ = Self.running.withLock { $0.insert(started.pid) }
+          Self.running.withLock { _ = $0.insert(started.pid) }
           continuation.resume(returning: .success(started.pid))
         } catch {
           continuation.resume(returning: .failure(error))
@@ -103,7 +161,7 @@ final class PrivateServer: @unchecked Sendable {
   /// The address in the server's ready line.
   private func waitUntilReady() async throws -> String {
     for _ in 0..<1500 {
-      let log = (try? FileContents.read(path: "\(directory)/log", maximumBytes: 1 << 20)) ?? []
+      let log = (try? FileContents.read(path: log, maximumBytes: 1 << 24)) ?? []
       let text = String(decoding: log, as: UTF8.self)
       for line in text.split(separator: "\n") where line.hasPrefix("simp-server ready: TCP ") {
         return String(line.dropFirst("simp-server ready: TCP ".count).prefix { $0 != "," })
@@ -144,13 +202,15 @@ final class PrivateServer: @unchecked Sendable {
     }
   }
 
-  private static var environment: [String] {
+  /// What its programs get of our own environment, and `more`.
+  static func environment(_ more: [String]) -> [String] {
     ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"].compactMap { name in
-      Settings.processEnvironment(name).map { "\(name)=\($0)" }
-    }
+      guard !more.contains(where: { $0.hasPrefix("\(name)=") }) else { return nil }
+      return Settings.processEnvironment(name).map { "\(name)=\($0)" }
+    } + more
   }
 
-  private static func makeDirectory() throws -> String {
+  static func makeDirectory() throws -> String {
     let root = Settings.processEnvironment("TMPDIR") ?? "/tmp"
     var template = Array("\(root)/simp-bench-XXXXXX".utf8CString)
     // SAFETY: the template is a C string that mkdtemp fills in place.
@@ -160,7 +220,7 @@ final class PrivateServer: @unchecked Sendable {
   }
 
   /// The program of that name in the directory of this one.
-  private static func beside(_ name: String) -> String {
+  static func beside(_ name: String) -> String {
     var buffer = [CChar](repeating: 0, count: 4096)
     // SAFETY: at most `buffer.count` bytes are written into `buffer`.
     let count = unsafe buffer.withUnsafeMutableBufferPointer { buffer in

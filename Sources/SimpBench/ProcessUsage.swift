@@ -14,15 +14,45 @@ enum ProcessUsage {
 
   /// Of another process; nil when it cannot be read.
   static func of(_ pid: Int32) -> Double? {
-    guard let bytes = try? FileContents.read(path: "/proc/\(pid)/stat", maximumBytes: 4096) else { return nil }
-    // The name in parentheses may hold anything; what follows the last parenthesis is numbers. utime and stime are
-    // fields 14 and 15, the first after the name is 3.
-    let text = String(decoding: bytes, as: UTF8.self)
-    guard let end = text.lastIndex(of: ")") else { return nil }
-    let fields = text[text.index(after: end)...].split(separator: " ")
-    guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+    // utime and stime are fields 14 and 15, the first after the name is 3.
+    guard let fields = fields(pid), fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12])
+    else { return nil }
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
+
+  /// What stands in /proc/PID/stat behind the name.
+  private static func fields(_ pid: Int32) -> [Substring]? {
+    guard let bytes = try? FileContents.read(path: "/proc/\(pid)/stat", maximumBytes: 4096) else { return nil }
+    // The name in parentheses may hold anything; what follows the last parenthesis is numbers.
+    let text = String(decoding: bytes, as: UTF8.self)
+    return text.lastIndex(of: ")").map { text[text.index(after: $0)...].split(separator: " ") }
+  }
+
+  /// The processes of this machine.
+  static var all: [Int32] { names(in: "/proc").compactMap { Int32($0) } }
+
+  /// What is in a directory.
+  static func names(in path: String) -> [String] {
+    // SAFETY: the handle is closed once, and an entry is read before the next call.
+    guard let directory = unsafe opendir(path) else { return [] }
+    defer { unsafe closedir(directory) }
+    var found: [String] = []
+    while let entry = unsafe readdir(directory) {
+      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { found.append(name) }
+    }
+    return found
+  }
+
+  /// Its words, or the title that it gave itself; empty when it is gone.
+  static func commandLine(_ pid: Int32) -> String {
+    let bytes = (try? FileContents.read(path: "/proc/\(pid)/cmdline", maximumBytes: 65_536)) ?? []
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  static func parent(of pid: Int32) -> Int32? { fields(pid).flatMap { $0.count > 1 ? Int32($0[1]) : nil } }
 
   /// Resident memory of a process in bytes; nil when it cannot be read.
   static func resident(_ pid: Int32) -> Int? {

@@ -40,6 +40,8 @@ struct Place: Sendable {
   let trust: TrustSettings
   /// The process, when it is a private one.
   let pid: Int32?
+  /// The private one, for those who make trouble for it.
+  var server: PrivateServer?
 
   /// For people and reports.
   var name: String { pid == nil ? address : "private" }
