@@ -18,6 +18,8 @@ let package = Package(
     .executable(name: "simp-server", targets: ["simp-server"]),
     .executable(name: "simp-bench", targets: ["simp-bench"]),
     .executable(name: "simp", targets: ["simp"]),
+    // Loaded into the programs whose clocks `simp-bench verify` moves.
+    .library(name: "SimpFalseClock", type: .dynamic, targets: ["CSimpFalseClock"]),
   ],
   targets: [
     .systemLibrary(name: "CUV", providers: [.apt(["libuv1-dev"])]),
@@ -37,6 +39,8 @@ let package = Package(
 
     .target(
       name: "CSimpKeys", dependencies: ["COpenSSL"], linkerSettings: [.linkedLibrary("crypto")]),
+
+    .target(name: "CSimpFalseClock", cSettings: [.define("_GNU_SOURCE")]),
 
     .target(name: "SimpCore", dependencies: ["CSimpMessages", "CProtobufC"], swiftSettings: strict),
     .target(name: "SimpIO", dependencies: ["SimpCore", "CSimpLinux", "CUV", "COpenSSL"], swiftSettings: strict),
