@@ -66,6 +66,19 @@ struct VerifyProgramTests {
     }
   }
 
+  /// They come and go by themselves between two kills, too.
+  @Test func noLifeOfAKilledClientComesTwice() async throws {
+    let directory = try TestDirectory()
+    let history = directory.path + "/history"
+    let (status, program) = try await run(
+      ["--users", "16", "--rate", "40", "-d", "10", "--drain", "180", "--client-kill", "3", "--clients", "1"]
+        + ["--history", history], in: directory)
+    #expect(status == 0, "\(program.output)\(program.errorOutput)")
+    let starts = TestDirectory.read(history).split(separator: "\n").filter { $0.contains("\"e\":\"start\"") }
+      .map { $0.drop { $0 != "," } }
+    #expect(starts.count > 20 && Set(starts).count == starts.count)
+  }
+
   @Test func interruptedItJudgesWhatItHas() async throws {
     let directory = try TestDirectory()
     let history = directory.path + "/history"

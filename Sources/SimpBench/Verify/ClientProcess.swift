@@ -14,17 +14,18 @@ final class ClientProcess: @unchecked Sendable {
   private let arguments: [String]
   private let environment: [String]
   private let recorder: HistoryRecorder
-  private let users: [Int]
   private var process: ChildProcess?
   private var tail: LineTail?
-  private var life: UInt32 = 0
+  /// The lives that have begun and not ended, by device, and the highest of all so far.
+  private var lives: [UInt32: UInt32] = [:]
+  private var lastLife: UInt32 = 0
   private let ended = Locked<ChildProcess.Status?>(nil)
 
   /// - Parameters:
   ///   - directory: where stores, history and log of its users are.
   ///   - arguments: of `verify-client`, all but its lives.
   init(
-    home: Int, loop: EventLoop, directory: String, plan: VerifyPlan, arguments: [String], clock: FalseClock?,
+    home: Int, loop: EventLoop, directory: String, arguments: [String], clock: FalseClock?,
     recorder: HistoryRecorder
   ) {
     self.home = home
@@ -33,7 +34,6 @@ final class ClientProcess: @unchecked Sendable {
     self.arguments = arguments
     environment = PrivateServer.environment(clock?.environment ?? [])
     self.recorder = recorder
-    users = (0..<plan.users).filter { plan.home(of: $0) == home }
   }
 
   private var history: String { "\(directory)/client-\(home).history" }
@@ -50,10 +50,9 @@ final class ClientProcess: @unchecked Sendable {
         client.process = try ChildProcess(
           loop: client.loop, program: PrivateServer.beside("simp-bench"),
           arguments: ["verify-client"] + client.arguments + [
-            "--home", "\(client.home)", "--life", "\(client.life)", "--history", client.history,
+            "--home", "\(client.home)", "--life", "\(client.lastLife)", "--history", client.history,
           ], environment: client.environment, output: .file(client.log)
         ) { [ended = client.ended] status in ended.withLock { $0 = status } }
-        client.life += 1
         return nil
       } catch {
         return "\(error)"
@@ -68,16 +67,27 @@ final class ClientProcess: @unchecked Sendable {
     await waitForEnd(.seconds(20))
     await poll()
     await onLoop { client in
-      for user in client.users {
-        client.recorder.record(.over(device: UInt32(user) + 1, life: client.life, isKilled: true))
+      for (device, life) in client.lives.sorted(by: { $0.key < $1.key }) {
+        client.recorder.record(.over(device: device, life: life, isKilled: true))
       }
+      client.lives = [:]
     }
   }
 
   /// Takes over what was written since.
   func poll() async {
     await onLoop { client in
-      try? client.tail?.read { client.recorder.take($0) }
+      try? client.tail?.read { client.note(client.recorder.take($0)) }
+    }
+  }
+
+  private func note(_ event: HistoryEvent?) {
+    switch event?.what {
+    case .life(let device, let life):
+      lives[device] = life
+      lastLife = max(lastLife, life)
+    case .over(let device, _, _): lives[device] = nil
+    default: break
     }
   }
 

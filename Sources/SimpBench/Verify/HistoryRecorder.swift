@@ -30,12 +30,14 @@ final class HistoryRecorder: Sendable {
   }
 
   /// An event that another process wrote down.
-  func take(_ line: Substring) {
+  @discardableResult
+  func take(_ line: Substring) -> HistoryEvent? {
     let event = HistoryEvent(line: line)
     state.withLock { state in
       if let event { state.check.note(event) } else { state.check.noteUnreadable() }
       write(line, &state)
     }
+    return event
   }
 
   private func write(_ line: some StringProtocol, _ state: inout State) {

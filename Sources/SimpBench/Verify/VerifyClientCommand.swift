@@ -10,7 +10,7 @@ enum VerifyClientCommand {
     "verify-client", summary: "a part of verify, which starts it", isHidden: true,
     flags: Target.flags + VerifyPlan.loadFlags + [
       Flag("home", placeholder: "NUMBER", help: "which process of the plan"),
-      Flag("life", placeholder: "NUMBER", help: "how many there were before it"),
+      Flag("life", placeholder: "NUMBER", help: "the highest of those that its users had"),
       Flag("run", placeholder: "NUMBER", help: "of the run"),
       Flag("epoch", placeholder: "NANOSECONDS", help: "when the run began"),
       Flag("directory", placeholder: "DIR", help: "of the stores; files there say when to stop"),

@@ -12,7 +12,7 @@ final class VerifyCrowd: Sendable {
 
   /// - Parameters:
   ///   - home: whose process this is, 0 for the run's own.
-  ///   - life: of these devices' programs, before this one.
+  ///   - life: the highest of a life of these devices' programs, before this process.
   init(_ context: VerifyContext, home: Int, life: UInt32 = 0) {
     self.context = context
     self.home = home

@@ -72,7 +72,7 @@ struct VerifyRun {
     if !plan.usesUDP { arguments.append("--no-udp") }
     let clients = (0..<plan.clients).map { index in
       ClientProcess(
-        home: index + 1, loop: loop, directory: ground.directory, plan: plan, arguments: arguments,
+        home: index + 1, loop: loop, directory: ground.directory, arguments: arguments,
         clock: ground.clock, recorder: recorder)
     }
     return World(

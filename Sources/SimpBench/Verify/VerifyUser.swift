@@ -64,7 +64,7 @@ final class VerifyUser: Sendable {
   private let context: VerifyContext
   private let state: Locked<State>
 
-  /// - Parameter life: of the device's programs so far, in earlier processes.
+  /// - Parameter life: the highest of a life in earlier processes.
   init(_ number: Int, context: VerifyContext, life: UInt32 = 0) {
     self.number = number
     self.context = context
@@ -92,8 +92,9 @@ final class VerifyUser: Sendable {
     configuration.reconnectDelays = (first: .milliseconds(50), last: .seconds(2))
     let connection = try SIMPConnection(
       to: context.address, token: try context.token(for: name), configuration: configuration)
-    let (device, life) = state.withLock { state in
-      if state.device == 0 || !hasStore {
+    let (device, life, isNew) = state.withLock { state in
+      let isNew = state.device == 0 || !hasStore
+      if isNew {
         state.device = hasStore ? UInt32(number) + 1 : context.nextDevice()
         if !hasStore { state.life = 0 }
       }
@@ -101,9 +102,9 @@ final class VerifyUser: Sendable {
       state.sent = [:]
       state.connection = connection
       state.isLeaving = false
-      return (state.device, state.life)
+      return (state.device, state.life, isNew)
     }
-    if life == 1 {
+    if isNew {
       context.record(
         .device(
           .init(number: device, user: UInt32(number), name: name, hasStore: hasStore, acknowledgesByHand: byHand)))
