@@ -13,8 +13,8 @@ final class PrivateServer: @unchecked Sendable {
     let description: String
   }
 
-  // The processes to end when this one has to exit at once.
-  private static let running = Locked<Set<Int32>>([])
+  // The processes to end when this one has to exit at once, by their directories; 0 where one was killed.
+  private static let running = Locked<[String: Int32]>([:])
 
   /// What a run wants of its server.
   struct Options: Sendable {
@@ -46,7 +46,15 @@ final class PrivateServer: @unchecked Sendable {
 
   /// Ends all of them without waiting; for an exit at once.
   static func abandonAll() {
-    for pid in running.withLock({ $0 }) { kill(pid, SIGTERM) }
+    for (directory, pid) in running.withLock({ $0 }) {
+      if pid > 0 {
+        kill(pid, SIGTERM)
+        // One that was stopped hears it only then.
+        kill(pid, SIGCONT)
+      } else if let pid = redisProcess(in: directory) {
+        kill(pid, SIGKILL)
+      }
+    }
   }
 
   /// Starts the simp-server that lies beside this program.
@@ -95,14 +103,16 @@ final class PrivateServer: @unchecked Sendable {
 
   /// As if the power were cut for this process alone; its Redis lives on. Waits for its end.
   func killAtOnce() async {
-    let pid = await signal(SIGKILL)
+    Self.running.withLock { $0[directory] = 0 }
+    _ = await signal(SIGKILL)
     _ = await waitForEnd(attempts: 1000)
-    if let pid { Self.running.withLock { _ = $0.remove(pid) } }
   }
 
   /// Its Redis, also one whose server was killed: those who have the socket's path in their title, which is nobody
   /// else's, and not the children that Redis makes to write its file anew.
-  var redisProcess: Int32? {
+  var redisProcess: Int32? { Self.redisProcess(in: directory) }
+
+  private static func redisProcess(in directory: String) -> Int32? {
     let found = ProcessUsage.all.filter { ProcessUsage.commandLine($0).contains("\(directory)/state/redis/redis.sock") }
     return found.first { pid in !found.contains { $0 == ProcessUsage.parent(of: pid) } }
   }
@@ -114,8 +124,7 @@ final class PrivateServer: @unchecked Sendable {
       await onLoop { server in server.process?.kill(SIGKILL) }
       _ = await waitForEnd(attempts: 200)
     }
-    let pid = await onLoop { $0.process?.pid }
-    if let pid { Self.running.withLock { _ = $0.remove(pid) } }
+    Self.running.withLock { $0[directory] = nil }
     // One that was killed could not end its Redis.
     if let pid = redisProcess { kill(pid, SIGKILL) }
     await remove()
@@ -144,7 +153,7 @@ final class PrivateServer: @unchecked Sendable {
             output: .file(log)
           ) { [ended] status in ended.withLock { $0 = status } }
           process = started
-          Self.running.withLock { _ = $0.insert(started.pid) }
+          Self.running.withLock { $0[directory] = started.pid }
           continuation.resume(returning: .success(started.pid))
         } catch {
           continuation.resume(returning: .failure(error))

@@ -88,6 +88,7 @@ struct HistoryVerdict: Hashable, Sendable {
     line("faults", made.isEmpty ? "none" : made.joined(separator: ", "))
     if unreadable > 0 { line("history", "\(unreadable) lines are no events") }
     if finish == nil { line("end", "the history stops in the middle: what is open is not counted as lost") }
+    if finish == .timeout { line("end", "the time to drain was over before all was answered") }
     for fault in Fault.allCases where self[fault] > 0 {
       for (index, witness) in (witnesses[fault] ?? []).enumerated() {
         line(index == 0 ? fault.rawValue : "", printable(witness))

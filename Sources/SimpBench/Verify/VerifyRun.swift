@@ -109,6 +109,11 @@ struct VerifyRun {
     world.crowd.stopLoad()
     ground.tell(VerifyClientCommand.stopLoad)
     let end = await drain(world, patience: report.isInterrupted ? .seconds(2) : plan.drain)
+    if end == .timeout, !report.isInterrupted {
+      report.failures.append(
+        "after \(DurationText.describe(plan.drain)) without faults not all is answered: \(world.crowd.unfinished) "
+          + "messages of this process have no final receipt, \(recorder.progress.underWay) of all were not shown")
+    }
     ground.tell(VerifyClientCommand.end)
     for client in world.clients { await client.waitForEnd(.seconds(30)) }
     reader.cancel()
