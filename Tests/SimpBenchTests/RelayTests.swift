@@ -154,7 +154,7 @@ struct RelayTests {
     await rig.close()
   }
 
-  @Test func whatIsCutEndsAndTheNextConnectionPasses() async throws {
+  @Test func whatIsCutEnds() async throws {
     let rig = try await Rig()
     try await rig.wait("the connection") { rig.isConnected.withLock { $0 } }
     try await rig.write([1])
