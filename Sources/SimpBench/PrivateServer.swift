@@ -213,7 +213,12 @@ final class PrivateServer: @unchecked Sendable {
 
   /// What its programs get of our own environment, and `more`.
   static func environment(_ more: [String]) -> [String] {
-    ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"].compactMap { name in
+    let names = [
+      "PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD",
+      // What was built for a sanitizer ends as its options say.
+      "TSAN_OPTIONS", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS",
+    ]
+    return names.compactMap { name in
       guard !more.contains(where: { $0.hasPrefix("\(name)=") }) else { return nil }
       return Settings.processEnvironment(name).map { "\(name)=\($0)" }
     } + more
