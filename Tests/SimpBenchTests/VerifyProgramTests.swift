@@ -19,7 +19,7 @@ struct VerifyProgramTests {
   }
 
   /// Little load for long enough that the fault comes, and all the time that a slow machine needs to drain.
-  private static let short = ["--users", "12", "--rate", "60", "-d", "4", "--drain", "180", "--json"]
+  private static let short = ["--users", "12", "--rate", "60", "-d", "5", "--drain", "180", "--json"]
 
   @Test(arguments: [
     "server-kill", "server-stop", "redis-kill", "redis-stop", "udp-blackhole", "tcp-cut", "nat-rebind", "impair",
@@ -34,7 +34,7 @@ struct VerifyProgramTests {
     #expect(status == 0, "\(program.output)\(program.errorOutput)")
     #expect(try #require(number(fault, in: program.output)) >= 1)
     let sent = try #require(number("sent", in: program.output))
-    #expect(sent > 50 && number("delivered", in: program.output) == sent, "\(program.output)")
+    #expect(sent > 20 && number("delivered", in: program.output) == sent, "\(program.output)")
     #expect(program.output.contains("\"finish\":\"drained\""))
     // All that it started and made is gone.
     #expect(directory.directories.isEmpty, "\(directory.directories)")

@@ -178,18 +178,24 @@ final class FaultMaker: Sendable {
 
   private func cut(_ share: Double) async {
     guard let relay else { return }
-    let count = await relay.cut(share: share)
-    guard count > 0 else { return }
-    begin(.tcpCut, "\(count) connections")
-    end(.tcpCut)
+    await hit(.tcpCut) { await relay.cut(share: share) }
   }
 
   private func rebind(_ share: Double) async {
     guard let relay else { return }
-    let count = await relay.rebind(share: share)
-    guard count > 0 else { return }
-    begin(.rebind, "\(count) flows")
-    end(.rebind)
+    await hit(.rebind) { await relay.rebind(share: share) }
+  }
+
+  /// Until something was there to be hit.
+  private func hit(_ kind: FaultKind, _ body: () async -> Int) async {
+    while !Task.isCancelled {
+      let count = await body()
+      if count > 0 {
+        begin(kind, "\(count) of them")
+        return end(kind)
+      }
+      await sleep(0.2)
+    }
   }
 
   private func impair(_ random: inout SplitMix) async {
