@@ -104,6 +104,21 @@ struct SDKReconnectTests {
     server.close()
   }
 
+  /// A server, or a way to it, that stood still for the time of a login. The code comes without a time to come back after.
+  @Test func aLoginThatCameTooLateIsTriedAgain() async throws {
+    let server = try SDKScriptedServer { $0 == 0 ? .refuse(Refusal(.timedOut, "no login within 10 s")) : .accept }
+    let connection = try SIMPConnection(to: server.address, token: "t", configuration: .clear)
+    let states = connection.states
+    try await connection.connected()
+    let seen = await connection.wait(for: states) { $0.isConnected }
+    let isTold = seen.contains {
+      if case .reconnecting(1, _, let reason) = $0 { reason.code == .unavailable } else { false }
+    }
+    #expect(isTold, "\(seen)")
+    await connection.close()
+    server.close()
+  }
+
   @Test func aStormOfLoginsIsTakenInTurn() async throws {
     var limits = ServerLimits()
     limits.loginsPerSecond = 1

@@ -193,7 +193,7 @@ final class MeshClient {
     case .ended where isLeaving: close()
     case .ended(let refusal):
       let error = SIMPError(refusal, hadSession: sessionBegan != nil)
-      if refusal.retryAfterMilliseconds > 0 {
+      if refusal.retryAfterMilliseconds > 0 || refusal.isPassing {
         lost(
           error, retryAfter: .milliseconds(Int64(refusal.retryAfterMilliseconds)),
           spread: .milliseconds(Int64(refusal.retrySpreadMilliseconds)))

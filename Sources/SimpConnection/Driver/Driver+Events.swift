@@ -141,7 +141,7 @@ extension Driver {
     switch refusal.code {
     case .replaced:
       end(error)
-    case .shuttingDown, .unavailable, .overloaded, .tooManyConnections, .notReading:
+    case _ where refusal.isPassing:
       lost(error, retryAfter: retryAfter, spread: spread, now: now)
     case .tokenExpired where hadSession && (configuration.tokenProvider != nil || isTokenFresh):
       lost(error, retryAfter: retryAfter, spread: spread, now: now)
@@ -200,7 +200,7 @@ extension SIMPError {
       case .tokenRevoked: .revoked
       case .forbidden: .forbidden
       case .replaced: .replaced
-      case .shuttingDown, .unavailable, .overloaded, .tooManyConnections: .unavailable
+      case .shuttingDown, .unavailable, .overloaded, .tooManyConnections, .timedOut: .unavailable
       default: .refused
       }
     let what = hadSession ? "the server ended the session" : "the server refused the login"
@@ -208,6 +208,14 @@ extension SIMPError {
     self.init(
       code, "\(what): \(why)",
       retryAfter: refusal.retryAfterMilliseconds > 0 ? .milliseconds(refusal.retryAfterMilliseconds) : nil)
+  }
+}
+
+extension Refusal {
+  /// It says how the server fares, or the way to it, and nothing of who came: the same login may pass the next time
+  /// (WIRE.md, section 12).
+  package var isPassing: Bool {
+    [.shuttingDown, .unavailable, .overloaded, .tooManyConnections, .notReading, .timedOut].contains(code)
   }
 }
 
