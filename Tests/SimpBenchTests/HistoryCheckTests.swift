@@ -166,6 +166,21 @@ struct HistoryCheckTests {
     #expect(history.verdict().shownToAnother == 1)
   }
 
+  @Test func aSenderThatWasKilledMayHaveForgottenThatHeWasTold() {
+    for isKilled in [true, false] {
+      var history = History(aliceHasStore: true)
+      history.send(1...1)
+      history.show(1)
+      history.receipt(1, .delivered)
+      history.die(1, 1, isKilled: isKilled)
+      history.die(2, 1, isKilled: false)
+      history.add(.device(.init(number: 3, user: 2, name: "bob")))
+      history.add(.life(device: 3, life: 1))
+      history.show(1, by: 3)
+      expect(history, isKilled ? [:] : [.doubled: 1])
+    }
+  }
+
   @Test func whatIsOpenInARunThatWasInterruptedIsNotLost() {
     var history = History()
     history.send(1...3)

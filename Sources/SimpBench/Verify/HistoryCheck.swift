@@ -37,6 +37,7 @@ struct HistoryCheck: Sendable {
   private struct Life {
     var began: UInt64
     var isOver = false
+    var isKilled = false
   }
 
   private struct OrderKey: Hashable {
@@ -58,7 +59,9 @@ struct HistoryCheck: Sendable {
     case .life(let device, let life):
       lives[LifeKey(device: device, life: life)] = Life(began: event.time)
       lastLives[device] = life
-    case .over(let device, let life, _): lives[LifeKey(device: device, life: life)]?.isOver = true
+    case .over(let device, let life, let isKilled):
+      lives[LifeKey(device: device, life: life)]?.isOver = true
+      lives[LifeKey(device: device, life: life)]?.isKilled = isKilled
     case .send(let name): change(name) { $0.sent(at: event.time) }
     case .took(let name):
       progress.sent += 1
@@ -112,9 +115,11 @@ struct HistoryCheck: Sendable {
   ) {
     func add(_ why: String) { found.add(.doubled, "\(name.words) was shown to \(place) again: \(why)") }
     guard earlier.shownDevice == delivery.device else {
-      // Another program without a store. Once its sender had been told, nobody offers a message any more.
+      // Another program without a store. Once its sender had been told, nobody offers a message any more; unless he was
+      // killed before his store was told as well.
+      let isForgotten = lives[LifeKey(device: name.device, life: name.life)]?.isKilled ?? false
       let began = lives[LifeKey(device: delivery.device, life: delivery.life)]?.began ?? 0
-      if earlier.toldAt > 0, earlier.toldAt < began / 1000 {
+      if earlier.toldAt > 0, earlier.toldAt < began / 1000, !isForgotten {
         add("its sender was told DELIVERED at \(Self.seconds(earlier.toldAt * 1000)), before this program began")
       } else {
         found.shownToAnother += 1
