@@ -26,6 +26,9 @@ import Testing
   static let given = unsafe getenv("SIMP_DELIVERY_SECONDS").flatMap { unsafe Int64(String(cString: $0)) }
   static let pairs = given == nil ? 8 : 32
   static let seconds = given ?? 15
+  /// With SIMP_DELIVERY_LOSSES set each row tells which losses its messages met, and how long these took.
+  // SAFETY: as above.
+  static let tellsLosses = unsafe getenv("SIMP_DELIVERY_LOSSES") != nil
 
   static let rows =
     [0, 1, 5, 10].flatMap { [Row(rate: 320, loss: $0), Row(rate: 320, loss: $0, redundancy: .idle)] } + [
@@ -35,6 +38,7 @@ import Testing
 
   @Test(arguments: rows) func everythingArrivesOnce(row: Row) {
     let world = World(seed: 7, redundancy: row.redundancy)
+    if Self.tellsLosses { world.losses = LossTrace() }
     var conditions = LinkConditions()
     conditions.loss = Double(row.loss) / 100
     // Each pair at its own pace of the 32.
@@ -85,6 +89,7 @@ import Testing
     print(
       "\(row.testDescription): \(count) messages, ms p50 \(percentile(0.5)) p99 \(percentile(0.99)) p99.9 \(percentile(0.999))",
       "max \(percentile(1)), sent over needed \(sentOverNeeded), sent again \(again)")
+    for line in world.losses?.lines(world.ledger.messages) ?? [] { print(line) }
     if row.loss == 0 { #expect(Double(again) < 0.02 * Double(count), "sent twice for nothing") }
     world.forgetEvents()
   }

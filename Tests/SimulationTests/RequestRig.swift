@@ -136,7 +136,7 @@ final class RigPorts: SwitchboardPorts {
   func writeEndpoint(_ record: EndpointRecord) {}
   func removeEndpoint(_ record: EndpointRecord) {}
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
-    ChecksumProtection(secret: secret, isServer: true) { _, _ in }
+    ChecksumProtection(secret: secret, isServer: true) { _, _, _ in }
   }
   func isKnown(cipher: UInt32) -> Bool { false }
   func randomBytes(_ count: Int) -> [UInt8] { Array(repeating: 7, count: count) }

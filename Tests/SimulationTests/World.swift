@@ -37,6 +37,8 @@ final class World {
   private var connections: [UInt64: Connection] = [:]
   /// Nobody reconnects, so the order in which messages are taken tells whether refused ones are waited for.
   var watchesRefusals = false
+  /// Which losses each message met, when somebody wants to know.
+  var losses: LossTrace?
 
   init(
     seed: UInt64, reactors: Int = 1, keyLimits: KeyLimits = KeyLimits(), redundancy: Redundancy = .idle,
@@ -173,15 +175,18 @@ final class World {
   // MARK: - UDP
 
   func protection(secret: [UInt8], isServer: Bool) -> ChecksumProtection {
-    ChecksumProtection(secret: secret, isServer: isServer) { [unowned self] nonce, hasReceipt in
+    ChecksumProtection(secret: secret, isServer: isServer) { [unowned self] nonce, plaintext, hasReceipt in
       self.hasReceipt = hasReceipt
+      losses?.sealing(plaintext, hasReceipt: hasReceipt)
       if !nonces.insert(nonce).inserted { fail("packet number \(nonce.number) was sealed twice under one key") }
     }
   }
 
   func sendToServer(_ bytes: [UInt8], from client: SimulatedClient) {
     let address = client.address
-    for copy in client.up.carry(bytes, hasReceipt: hasReceipt, now: now) {
+    let copies = client.up.carry(bytes, hasReceipt: hasReceipt, now: now)
+    losses?.left(LossTrace.Road(client: client.name, isUp: true), isLost: copies.isEmpty, now: now)
+    for copy in copies {
       if let forger = client.forger, client.isForgedNow() {
         // Someone on the road is faster, and writes an address of his own on the copy.
         forged += 1
@@ -214,7 +219,9 @@ final class World {
       misdirected += 1
       return
     }
-    for copy in client.down.carry(bytes, hasReceipt: hasReceipt, now: now) {
+    let copies = client.down.carry(bytes, hasReceipt: hasReceipt, now: now)
+    losses?.left(LossTrace.Road(client: client.name, isUp: false), isLost: copies.isEmpty, now: now)
+    for copy in copies {
       schedule(client.down.reading(of: copy)) { [self] in
         guard client.address == address else { return }
         client.down.delivered(copy)

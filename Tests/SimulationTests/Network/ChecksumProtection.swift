@@ -7,7 +7,7 @@ final class ChecksumProtection: DatagramProtection {
   private var openKey: UInt64
   private var formerKey: UInt64?
   private var lastSealed: UInt64?
-  private let onSeal: (Nonce, _ hasReceipt: Bool) -> Void
+  private let onSeal: (Nonce, _ plaintext: [UInt8], _ hasReceipt: Bool) -> Void
 
   /// Key and packet number of a sealed datagram: never the same twice, whoever seals.
   struct Nonce: Hashable {
@@ -15,7 +15,9 @@ final class ChecksumProtection: DatagramProtection {
     var number: UInt64
   }
 
-  init(secret: [UInt8], isServer: Bool, onSeal: @escaping (Nonce, _ hasReceipt: Bool) -> Void) {
+  init(
+    secret: [UInt8], isServer: Bool, onSeal: @escaping (Nonce, _ plaintext: [UInt8], _ hasReceipt: Bool) -> Void
+  ) {
     self.onSeal = onSeal
     let base = secret.reduce(UInt64(0x1234_5678_9ABC_DEF1)) { Self.mix($0 ^ UInt64($1)) }
     let keys = (Self.mix(base ^ 1), Self.mix(base ^ 2))
@@ -25,7 +27,7 @@ final class ChecksumProtection: DatagramProtection {
   func seal(_ datagram: inout [UInt8], packetNumber: UInt64) {
     precondition(lastSealed.map { packetNumber > $0 } ?? true, "a packet number is used twice under a key")
     lastSealed = packetNumber
-    onSeal(Nonce(key: sealKey, number: packetNumber), Self.hasReceipt(datagram))
+    onSeal(Nonce(key: sealKey, number: packetNumber), datagram, Self.hasReceipt(datagram))
     var state = sealKey
     for index in 0..<datagram.count {
       state = Self.mix(state ^ UInt64(datagram[index]) ^ UInt64(index) << 8)

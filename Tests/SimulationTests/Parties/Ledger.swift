@@ -56,12 +56,13 @@ final class Ledger {
     text.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 }
   }
 
-  private func parse(_ body: String) -> Name? {
+  /// The message that a body is of; nil when it is broken.
+  static func name(in body: String) -> Name? {
     guard let space = body.lastIndex(of: " ") else { return nil }
     let padded = body[...space]
-    guard "\(Self.checksum(String(padded)))" == body[body.index(after: space)...] else { return nil }
+    guard "\(checksum(String(padded)))" == body[body.index(after: space)...] else { return nil }
     let words = body.split(separator: " ")
-    guard words.count == 6, words[0] == Self.marker, let number = Int(words[3]) else { return nil }
+    guard words.count == 6, words[0] == marker, let number = Int(words[3]) else { return nil }
     return Name(from: String(words[1]), to: String(words[2]), number: number)
   }
 
@@ -92,7 +93,7 @@ final class Ledger {
 
   /// An application took a message.
   func taken(_ message: IncomingMessage, by instance: String, user: String, now: Instant) {
-    guard let name = parse(message.content.text) else { return fail("\(user) was shown a broken body") }
+    guard let name = Self.name(in: message.content.text) else { return fail("\(user) was shown a broken body") }
     guard name.to == user, name.from == message.from else {
       return fail("\(name) was shown to \(user) as from \(message.from)")
     }
