@@ -87,4 +87,24 @@ import Testing
     Self.send(1, from: alice)
     #expect(next.entry.session.pendingMessages == 1 && Self.outcomes(alice).isEmpty)
   }
+
+  /// What is held is not to wait for a lower order that was answered LATER.
+  @Test func aCopyOfAHeldMessageIsHeldWhateverItsConversationWaitsFor() {
+    var limits = ServerLimits()
+    limits.messagesPerSecond = 1
+    let rig = RequestRig(limits: limits)
+    let bob = rig.connect("bob")
+    let alice = rig.connect("alice")
+    Self.send(2, from: alice)
+    Self.send(3, from: alice)
+    #expect(Self.outcomes(alice) == [.accepted])
+    Self.send(1, from: alice)
+    #expect(Self.outcomes(alice) == [.later], "the rate of two seconds is used up")
+    rig.pass(.seconds(2))
+    Self.send(2, from: alice)
+    #expect(Self.outcomes(alice) == [.accepted])
+    Self.send(4, from: alice)
+    #expect(Self.outcomes(alice) == [.later])
+    #expect(bob.entry.session.pendingMessages == 2)
+  }
 }

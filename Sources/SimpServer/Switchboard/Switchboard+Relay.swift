@@ -37,9 +37,6 @@ extension Switchboard {
     guard let location = location(of: recipient) else {
       return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
     }
-    if sender.deferrals.blocks(order: fields.order, to: recipient, floor: fields.floor) {
-      return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
-    }
     let session = sender.session
     let origin = SessionAddress(reactor: reactor, session: session.id)
     if location.address.reactor == reactor, let target = entries[location.address.session],
@@ -47,6 +44,9 @@ extension Switchboard {
     {
       counters.copiesDropped.add()
       return .held
+    }
+    if sender.deferrals.blocks(order: fields.order, to: recipient, floor: fields.floor) {
+      return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
     }
     guard sender.unfinished.hasRoom(bytes: payload.count, limits: limits.session) else {
       counters.windowFull.add()
