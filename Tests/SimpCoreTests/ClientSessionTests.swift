@@ -82,6 +82,57 @@ import Testing
     #expect(session.deadline(now: start) == start + .seconds(seconds))
   }
 
+  /// What bob sent, as the server passes it on.
+  private func message(_ order: UInt64) -> [UInt8] {
+    var encoded: [UInt8] = []
+    let message = EncodedMessage(
+      MessageContent(text: "\(order)"), messageId: 4 << 40 | order, order: order, toUser: "alice")
+    message.append(to: &encoded, floor: 1)
+    let relayed = EncodedMessage(relaying: Array(encoded[16...]).span, from: "bob", serverTime: 9)
+    return SessionRig.packet(.message, Array(relayed.bytes[16...]))
+  }
+
+  private func commands(_ session: ClientSession) -> [Command?] {
+    SessionRig.packets(in: session.takeStream()).map(\.header.command)
+  }
+
+  /// A server that was stopped for 15 s, with the message that closes the gap in its hands.
+  @Test func noGapIsPassedOverWhileTheServerIsSilent() {
+    let session = loggedIn()
+    #expect(receive(message(1) + message(3), session) == ["message 1"])
+    _ = commands(session)
+    let due = session.deadline(now: start)
+    #expect(due == start + .seconds(10))
+    #expect(receive([], session, after: .seconds(10)) == [] && commands(session) == [.ping])
+    // It is asked once, and its answer is what is waited for.
+    #expect(session.deadline(now: start + .seconds(10)) > start + .seconds(20))
+    #expect(receive([], session, after: .seconds(14)) == [] && commands(session) == [])
+    let pong = SessionRig.packet(.ping, flags: .response, sequence: 2)
+    #expect(receive(pong, session, after: .seconds(15)) == ["pong 0"])
+    #expect(receive(message(2), session, after: .milliseconds(15_200)) == ["message 2", "message 3"])
+  }
+
+  @Test func aGapIsPassedOverWhenASilentServerAnswersWithoutWhatIsMissing() {
+    let session = loggedIn()
+    #expect(receive(message(1) + message(3), session) == ["message 1"])
+    #expect(receive([], session, after: .seconds(10)) == [])
+    let pong = SessionRig.packet(.ping, flags: .response, sequence: 2)
+    #expect(receive(pong, session, after: .milliseconds(10_100)) == ["pong 0", "message 3"])
+  }
+
+  @Test func aGapIsPassedOverInTimeWhenTheServerIsHeard() {
+    let session = loggedIn()
+    #expect(receive(message(1) + message(3), session) == ["message 1"])
+    let pong = SessionRig.packet(.ping, flags: .response, sequence: 2)
+    #expect(receive(pong, session, after: .milliseconds(9500)) == ["pong 0"])
+    #expect(receive([], session, after: .seconds(10)) == ["message 3"])
+    // A later gap is waited for as long.
+    #expect(receive(message(5), session, after: .seconds(11)) == [])
+    #expect(receive([], session, after: .seconds(21)) == [])
+    #expect(receive(pong, session, after: .seconds(22)) == ["pong 0"])
+    #expect(receive([], session, after: .seconds(23)) == ["message 5"])
+  }
+
   /// Messages and bytes of the window told, and the messages that fly then of ten with 1000 bytes of text.
   @Test(arguments: [(0, 0, 10), (4, 0, 4), (0, 2500, 3), (1 << 31, 1 << 63, 10)] as [(UInt32, UInt64, Int)])
   func theServersWindowIsKeptAndNoneIsTheUsual(messages: UInt32, bytes: UInt64, flying: Int) throws {

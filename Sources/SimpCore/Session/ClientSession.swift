@@ -43,6 +43,8 @@ public final class ClientSession {
 
   private var lastHeard: Instant
   private var lastPing: Instant
+  /// When the server was asked whether it lives, for a gap was to be passed over; nil while none waits for the answer.
+  private var gapsAsked: Instant?
   private var lastRequest: UInt16 = 15
   private var nextOverdueCheck = Instant.never
   private var windowBytes = WireLimits.windowBytes
@@ -197,7 +199,7 @@ public final class ClientSession {
     var next = min(channel.deadline(now: now), nextOverdueCheck)
     let busy = channel.window.count > 0
     next = min(next, prover.deadline(path: channel.path, isBusy: busy, lastSent: channel.lastDeparture))
-    next = min(next, outbox.deadline ?? .never, inbound.deadline ?? .never)
+    next = min(next, outbox.deadline ?? .never, gapsAsked == nil ? inbound.deadline ?? .never : .never)
     return min(next, lastPing + keepAlive, lastHeard + idleTimeout)
   }
 
@@ -217,7 +219,7 @@ public final class ClientSession {
       events.append(.pathDown)
     }
     keepAlive(now: now)
-    inbound.expire(now: now)
+    passGaps(now: now)
     outbox.resume(now: now)
     offerOverdue(now: now)
     fillWindow()
@@ -282,6 +284,28 @@ public final class ClientSession {
     guard lastPing + keepAlive <= now else { return }
     lastPing = now
     channel.writeStream(.ping, sequence: 2) { _ in }
+  }
+
+  /// After this long without a sign of life a server may stand still, with what closes a gap in its hands.
+  private static let silence = Interval.seconds(2)
+
+  /// Passes over the gaps that were waited for long enough, if the server lives: one that was silent is asked first, by
+  /// TCP, and the gaps wait for its answer. If it never comes, the session ends, and with it their clock.
+  private func passGaps(now: Instant) {
+    guard let deadline = inbound.deadline, deadline <= now else {
+      gapsAsked = nil
+      return
+    }
+    let heard = max(lastHeard, channel.lastArrival)
+    if let asked = gapsAsked {
+      guard heard >= asked else { return }
+      gapsAsked = nil
+    } else if heard + Self.silence <= now {
+      gapsAsked = now
+      lastPing = now
+      return channel.writeStream(.ping, sequence: 2) { _ in }
+    }
+    inbound.expire(now: now)
   }
 
   private func fail(_ reason: String) {
