@@ -35,12 +35,20 @@ final class PrivateServer: @unchecked Sendable {
   private var process: ChildProcess?
   private let ended = Locked<ChildProcess.Status?>(nil)
   private var starts = 0
-  private(set) var place: Place
+  /// Without the server itself: it would keep itself for ever.
+  private var reached: Place
+
+  /// Where it is reached, once it is launched.
+  var place: Place {
+    var place = reached
+    place.server = self
+    return place
+  }
 
   private init(loop: EventLoop, directory: String, place: Place, options: Options) {
     self.loop = loop
     self.directory = directory
-    self.place = place
+    reached = place
     self.options = options
   }
 
@@ -86,8 +94,8 @@ final class PrivateServer: @unchecked Sendable {
     let trust: TrustSettings =
       options.isEncrypted
       ? .pin(try FileContents.firstLine(path: "\(state)/server.pin")) : .off(evenBeyondLoopback: false)
-    place = Place(
-      address: address, key: try TokenKey.load(path: "\(state)/signing.key"), trust: trust, pid: pid, server: self)
+    reached = Place(
+      address: address, key: try TokenKey.load(path: "\(state)/signing.key"), trust: trust, pid: pid)
   }
 
   /// Sends a signal, if it runs.
