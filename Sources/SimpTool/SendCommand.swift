@@ -31,7 +31,9 @@ enum SendCommand {
     let timeout = try settings.duration("timeout") ?? (text == nil ? .seconds(300) : .seconds(30))
     let isVerbose = try settings.isOn("verbose")
     let isQuiet = try settings.isOn("quiet")
-    return await Session(access, sendsOnly: true, isQuiet: isQuiet, isVerbose: isVerbose).run { connection in
+    let session = Session(
+      access, sendsOnly: true, isQuiet: isQuiet, isVerbose: isVerbose, undone: "not delivered")
+    return await session.run { connection in
       let input = try text == nil ? StandardInput() : nil
       let run = SendRun(
         connection: connection, user: words[0], timeout: timeout,

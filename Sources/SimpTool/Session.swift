@@ -10,16 +10,20 @@ struct Session: Sendable {
   private let isQuiet: Bool
   private let isVerbose: Bool
   private let acknowledgement: SIMPConnection.Configuration.Acknowledgement
+  private let undone: String?
 
+  /// - Parameter undone: what a signal that comes before there is a connection leaves undone, for a person: the command
+  ///   has not begun then, and cannot say it. nil when nothing is.
   init(
     _ access: Access, sendsOnly: Bool, isQuiet: Bool, isVerbose: Bool,
-    acknowledgement: SIMPConnection.Configuration.Acknowledgement = .automatic
+    acknowledgement: SIMPConnection.Configuration.Acknowledgement = .automatic, undone: String? = nil
   ) {
     self.access = access
     self.sendsOnly = sendsOnly
     self.isQuiet = isQuiet
     self.isVerbose = isVerbose
     self.acknowledgement = acknowledgement
+    self.undone = undone
   }
 
   /// - Parameters:
@@ -55,11 +59,17 @@ struct Session: Sendable {
   private func attempt(
     _ connection: SIMPConnection, _ body: @Sendable (SIMPConnection) async throws -> Int32
   ) async -> Int32 {
+    var hasBegun = false
     do {
       try await connection.connected()
+      hasBegun = true
       return try await body(connection)
     } catch let error as SIMPError {
-      if error.code != .cancelled { Terminal.say(error.advice) }
+      if error.code != .cancelled {
+        Terminal.say(error.advice)
+      } else if !hasBegun, let undone {
+        Terminal.say("simp: \(undone): interrupted")
+      }
       return error.exitCode
     } catch {
       Terminal.say("simp: \(error)")

@@ -1,3 +1,4 @@
+import Glibc
 import ProgramRig
 import SimpToken
 import Testing
@@ -68,6 +69,21 @@ struct SimpProgramTests {
     interrupted.signal(2)
     try await interrupted.end(with: 130)
     #expect(interrupted.errorOutput.contains("not delivered: interrupted"))
+  }
+
+  @Test func whoIsInterruptedBeforeThereIsAConnectionIsToldSo() async throws {
+    let server = try await server()
+    let token = try await server.token("alice")
+    // Its kernel takes the connection, and nobody answers.
+    server.program.signal(SIGSTOP)
+    defer { server.program.signal(SIGCONT) }
+    let interrupted = try await RunningProgram(
+      "simp", ["send", "carol", "text", "--verbose"],
+      environment: server.environment(token: token), in: server.directory)
+    try await interrupted.wait(for: "connecting")
+    interrupted.signal(2)
+    try await interrupted.end(with: 130)
+    #expect(interrupted.errorOutput.contains("not delivered: interrupted"), "\(interrupted.errorOutput)")
   }
 
   @Test func linesThatAreNoMessagesAreNamedAndTheOthersGo() async throws {
