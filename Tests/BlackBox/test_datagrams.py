@@ -305,6 +305,14 @@ def test_who_receipts_a_number_that_was_left_out_is_not_believed(alice):
     lives(alice)
 
 
+def test_a_challenge_of_a_path_that_is_up_brings_path_up_again(alice):
+    """Its path may have been down for the client alone: nothing else tells it that no more proofs are needed."""
+    before, alice.path_up = alice.path_up, None
+    alice.prove_path()
+    assert alice.path_up == before
+    lives(alice)
+
+
 def test_junk_does_not_disturb_others(alice, clients, names):
     bob = clients.online(*names("bob"))
     dice = random.Random(3)

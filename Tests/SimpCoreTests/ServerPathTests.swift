@@ -59,6 +59,26 @@ import Testing
     #expect(sent.kept <= 450, "\(sent.kept)")
   }
 
+  /// A client whose own path was down challenges a path that is up here: it hears so again, but not with each challenge.
+  @Test func aClientThatChallengesAPathThatIsUpIsToldAgain() {
+    let client = HandClient()
+    client.prove(Self.here)
+    _ = client.rig.session.takeStream()
+    func told(from address: PeerAddress, after time: Interval) -> Int {
+      client.pass(time)
+      client.send(client.datagram(HandClient.token(.pathChallenge, 11, padding: 1140)), from: address)
+      _ = client.flush()
+      let packets = SessionRig.packets(in: client.rig.session.takeStream())
+      return packets.count { $0.header.command == .pathUp }
+    }
+    #expect(told(from: Self.here, after: .milliseconds(60)) == 0)
+    #expect(told(from: Self.here, after: .seconds(4)) == 1)
+    #expect(told(from: Self.here, after: .seconds(3)) == 0)
+    #expect(told(from: Self.here, after: .seconds(1)) == 1)
+    #expect(told(from: Self.elsewhere, after: .seconds(5)) == 0)
+    #expect(client.rig.paths == 1)
+  }
+
   /// Whatever an address that is not proven sends, it gets at most three times as much: probes and messages wait.
   @Test func anUnprovenAddressGetsNoMoreThanThreeTimes() {
     let client = HandClient()

@@ -11,6 +11,8 @@ final class SessionRig: ServerSessionOwner {
   private(set) var received: [MessageFields] = []
   private(set) var reported: [Outcome] = []
   private(set) var endings: [Refusal] = []
+  /// How often it was told that a path is proven.
+  private(set) var paths = 0
 
   init() { session = ServerSession(id: 1, owner: self, now: Self.start) { 4 } }
 
@@ -32,7 +34,7 @@ final class SessionRig: ServerSessionOwner {
   }
 
   func session(_ session: ServerSession, reported outcome: Outcome, now: Instant) { reported.append(outcome) }
-  func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant) {}
+  func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant) { paths += 1 }
   func sessionPathWentDown(_ session: ServerSession, now: Instant) {}
   func session(_ session: ServerSession, endedWith refusal: Refusal, now: Instant) { endings.append(refusal) }
 

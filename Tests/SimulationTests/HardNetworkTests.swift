@@ -61,6 +61,33 @@ import Testing
     #expect(talk.alice.messagesByTCP > 0 && talk.byUDPAtTheEnd)
   }
 
+  /// The path goes down for the client alone, for the server has nothing to send: it hears when it is up again, and
+  /// challenges no more.
+  @Test(arguments: [1, 2, 3] as [UInt64]) func thePathIsDownForTheClientAlone(seed: UInt64) {
+    let world = World(seed: seed)
+    let bob = SimulatedClient(world: world, name: "bob", up: LinkConditions(), down: LinkConditions())
+    var broken = LinkConditions()
+    broken.off = [world.span(.seconds(3)..<(.seconds(8)))]
+    let alice = SimulatedClient(world: world, name: "alice", up: broken, down: broken)
+    world.at(.zero) {
+      bob.start()
+      alice.start()
+    }
+    for line: Int64 in 0..<50 {
+      world.at(.milliseconds(3100 + line * 20)) { _ = alice.post(to: "bob", size: 80) }
+    }
+    while world.failures.isEmpty, world.step(limit: world.start + .seconds(20)) {}
+    #expect(alice.pathDowns == 1 && alice.pathUps == 2, "down \(alice.pathDowns), up \(alice.pathUps)")
+    let before = alice.up.counters.offered
+    while world.failures.isEmpty, world.step(limit: world.start + .seconds(60)) {}
+    // Two keep-alives at most; a challenge each five seconds would be eight.
+    #expect(alice.up.counters.offered - before <= 3, "\(alice.up.counters.offered - before)")
+    #expect(alice.session?.path == .up && bob.pathDowns == 0)
+    world.ledger.checkAllArrived()
+    for failure in world.failures + world.ledger.failures { Issue.record("seed \(seed): \(failure)") }
+    world.forgetEvents()
+  }
+
   /// 128 kbit/s with a queue of 50 datagrams, which take three and a half seconds: what waits there is sent once, and the
   /// link carries what it can.
   @Test(arguments: [250, 900]) func aNarrowLinkWithALongQueue(count: Int) {

@@ -36,8 +36,9 @@ extension Driver {
         // Last of all: what came with it counts as shown from here on, and nobody would offer it a second time.
         ending = ending ?? event
       case .pathUp(let observed):
+        // The server may say it again.
+        if observed != observedAddress { isPathShown = false }
         observedAddress = observed
-        isPathShown = false
       case .pathDown:
         isPathShown = false
         show(.pathDown)

@@ -80,7 +80,20 @@ extension ServerSession {
     channel.pathProven(address, now: now)
     nextProbeRequest = .never
     guard isNews else { return }
-    channel.writeStream(.pathUp) { PathUpPayload.append(address, to: &$0) }
+    writePathUp(address, now: now)
     owner.session(self, provedPath: address, now: now)
+  }
+
+  /// The client challenges a path that is proven and up here. It was down for the client alone, and nothing but PATH_UP
+  /// tells it that no more proofs are needed; or the challenge was under way when PATH_UP left.
+  func confirmPath(to address: PeerAddress, now: Instant) {
+    // BOUND: however many challenges come, the stream gets one packet in this time.
+    guard channel.path == .up, address == provenAddress, lastPathUp + WireTimes.pathUpAgain <= now else { return }
+    writePathUp(address, now: now)
+  }
+
+  private func writePathUp(_ address: PeerAddress, now: Instant) {
+    lastPathUp = now
+    channel.writeStream(.pathUp) { PathUpPayload.append(address, to: &$0) }
   }
 }

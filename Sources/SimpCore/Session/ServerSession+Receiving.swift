@@ -73,7 +73,10 @@ extension ServerSession {
     case .ping:
       try handlePing(header, payload, transport)
     case .pathChallenge where transport == .udp:
-      if let source { paths.challenged(try TokenPayload.read(payload), from: source) }
+      if let source {
+        paths.challenged(try TokenPayload.read(payload), from: source)
+        confirmPath(to: source, now: now)
+      }
     case .pathResponse where transport == .udp:
       if let source, paths.proves(try TokenPayload.read(payload), from: source) { pathProven(source, now: now) }
     case .logout where transport == .tcp && !header.flags.contains(.response):

@@ -32,6 +32,7 @@ public final class ServerSession {
   var nextMoveAsks = Instant(nanoseconds: 0)
   var nextProbeRequest = Instant.never
   var pathWentDown = Instant(nanoseconds: 0)
+  var lastPathUp = Instant(nanoseconds: 0)
   // While a datagram is read: where it came from, and what of it was taken.
   var source: PeerAddress?
   var heldInDatagram: [(user: String, order: UInt64)] = []

@@ -97,6 +97,9 @@ public enum WireTimes {
   public static let probeFast = Interval.seconds(60)
   public static let probeBusy = Interval.seconds(9)
   public static let probeSlow = Interval.seconds(60)
+  /// A client that challenges a path that is up for the server is told so again, but not within this time: less than
+  /// `probeEvery`, so that its next challenge brings it.
+  public static let pathUpAgain = Interval.seconds(4)
   /// Consecutive probe timeouts after which a path is down.
   public static let downProbeTimeouts = 3
   /// Keep-alives of a client that a server misses before it takes the path for down, and the grace for the last of them.

@@ -46,6 +46,8 @@ final class SimulatedClient {
   private(set) var rebindings = 0
   private(set) var total = ChannelCounters()
   private(set) var sessions = 0
+  private(set) var pathUps = 0
+  private(set) var pathDowns = 0
   private(set) var endings: [ErrorCode] = []
 
   init(world: World, name: String, user: String? = nil, up: LinkConditions, down: LinkConditions) {
@@ -232,7 +234,9 @@ final class SimulatedClient {
       case .failed(let reason):
         if !gaveUpRightly { world.fail("\(name): \(reason)") }
         return lose(becauseOf: nil)
-      case .pathUp, .pathDown, .pong, .answered: break
+      case .pathUp: pathUps += 1
+      case .pathDown: pathDowns += 1
+      case .pong, .answered: break
       }
     }
   }
