@@ -9,12 +9,13 @@ import Testing
   private func key(_ number: UInt64) -> MessageKey { MessageKey(conversation: 0, order: number + 1) }
 
   private func send(
-    _ count: Int = 1, at now: Instant, wanted: Bool = false, eliciting: Bool = true, in sent: inout SentDatagrams
+    _ count: Int = 1, at now: Instant, wanted: Bool = false, eliciting: Bool = true, bytes: Int = 1000,
+    in sent: inout SentDatagrams
   ) {
     for _ in 0..<count {
       var datagram = SentDatagram(eliciting: eliciting, sent: now)
       datagram.number = sent.takeNumber()
-      datagram.bytes = 1000
+      datagram.bytes = bytes
       datagram.wanted = wanted
       datagram.messages = eliciting ? [key(datagram.number)] : []
       sent.insert(datagram)
@@ -125,6 +126,53 @@ import Testing
     send(at: at(4000), wanted: true, in: &sent)
     _ = try sent.receive(receipt(1...1), byUDP: true, now: at(4020))
     #expect(sent.probeTimeouts == 0)
+  }
+
+  /// One sample of 20 ms, so that a probe timeout is 60 ms; then number 1 asks for its receipt, and others follow.
+  private func thinFlow() throws -> SentDatagrams {
+    var sent = SentDatagrams()
+    send(at: at(0), wanted: true, in: &sent)
+    _ = try sent.receive(receipt(0...0), byUDP: true, now: at(20))
+    send(at: at(100), wanted: true, in: &sent)
+    send(at: at(110), in: &sent)
+    send(at: at(150), in: &sent)
+    return sent
+  }
+
+  @Test func whatAskedForItsReceiptIsProbedThoughOthersFollowed() throws {
+    var sent = try thinFlow()
+    #expect(sent.deadline == at(160))
+    #expect(sent.expire(now: at(160)).probe)
+    // What left after it is not due.
+    #expect(sent.oldestMessages(limit: 64) == [key(1)])
+    _ = sent.expire(now: at(160 + 120))
+    // Nothing is heard at all.
+    #expect(sent.oldestMessages(limit: 64) == [key(1), key(2), key(3)])
+  }
+
+  @Test func aFlowThatFillsItsWindowWaitsForTheLast() throws {
+    var sent = try thinFlow()
+    send(4, at: at(150), in: &sent)
+    // 7000 bytes of 12000: what asked stands in a queue perhaps.
+    #expect(sent.deadline == at(150) + .milliseconds(60) + WireTimes.receiptDelay)
+  }
+
+  @Test func manySmallOnesAreNoThinFlow() throws {
+    var sent = try thinFlow()
+    #expect(sent.isThin)
+    send(5, at: at(150), bytes: 100, in: &sent)
+    #expect(sent.isThin)
+    send(1, at: at(150), bytes: 100, in: &sent)
+    #expect(!sent.isThin)
+  }
+
+  @Test func whatWasSentTwiceWaitsForTheCopy() throws {
+    var sent = try thinFlow()
+    sent.repeated(1)
+    send(at: at(105), wanted: true, in: &sent)
+    #expect(sent.deadline == at(165))
+    sent.repeated(77)
+    #expect(sent.deadline == at(165))
   }
 
   @Test func aReceiptThatMayWaitIsWaitedFor() {

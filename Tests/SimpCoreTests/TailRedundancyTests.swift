@@ -22,6 +22,27 @@ import Testing
 
   private func copies(_ rig: ChannelRig) -> UInt64 { rig.client.channel.pathStatistics.redundantCopies }
 
+  /// Which of some messages, sent 4 ms apart, ask for their receipts. These arrive at once, or are still under way.
+  private func asking(_ rig: ChannelRig, count: Int, isHeard: Bool = false) -> [Int] {
+    (0..<count).filter { _ in
+      rig.send(1, from: \.client)
+      for datagram in rig.take(\.client) { rig.deliver(datagram, to: \.server) }
+      let asks = rig.server.channel.received.wantedNow
+      rig.flush(\.server)
+      let receipts = rig.take(\.server)
+      if isHeard { for datagram in receipts { rig.deliver(datagram, to: \.client) } }
+      rig.pass(.milliseconds(4))
+      return asks
+    }
+  }
+
+  @Test func aThinFlowAsksTwiceARoundTrip() {
+    #expect(asking(rig(.off), count: 5) == [0, 3])
+    // Every 15 ms where the round trip is 30, and a short path never.
+    #expect(asking(rig(.off, rtt: .milliseconds(30)), count: 9) == [0, 4, 8])
+    #expect(asking(rig(.off, rtt: .milliseconds(1)), count: 9, isHeard: true) == [0])
+  }
+
   @Test func aCopyLeavesAfterAQuarterOfTheRoundTripAndOnce() {
     let rig = rig()
     rig.send(1, from: \.client)
@@ -118,10 +139,12 @@ import Testing
     talk(30, in: rig)
     #expect(copies(rig) == before, "\(before) and then \(copies(rig))")
     rig.client.channel.redundancy.mode = .always
-    talk(2, in: rig)
-    rig.pass(.milliseconds(5))
-    rig.flush(\.client)
-    #expect(copies(rig) == before + 2)
+    for count in 1...2 {
+      talk(1, in: rig)
+      rig.pass(.milliseconds(5))
+      rig.flush(\.client)
+      #expect(copies(rig) == before + UInt64(count))
+    }
   }
 
   /// A message each 10 ms; its receipt, if there is one, needs as long.

@@ -10,9 +10,16 @@ struct SentDatagram {
   /// It wants the receipt now.
   var wanted: Bool
   var state = State.flying
+  /// Copies of its messages left after it: those are waited for.
+  var isRepeated = false
   var messages: [MessageKey]
   /// Where it stands in the window of losses, once it is settled.
   var place: UInt64 = 0
+}
+
+extension SentDatagram {
+  /// Its receipt should come within a round trip, and tells what nothing else does.
+  fileprivate var isWaitedFor: Bool { state == .flying && wanted && !isRepeated }
 }
 
 /// The datagrams of one direction that are not yet receipted: loss detection and probe timeout (RFC 9002, section 6
@@ -48,8 +55,9 @@ struct SentDatagrams {
   // leaves from the front.
   private var ring: [SentDatagram] = []
   private var front = 0
-  /// Nothing that wants a receipt flies below this place in the ring.
+  /// Nothing that wants a receipt flies below this place in the ring, nothing that wants it now below that one.
   private var flyingFrom = 0
+  private var wantedFrom = 0
   private var largestReceipted: UInt64?
   private var elicitingInFlight = 0
   private var wantedInFlight = 0
@@ -57,6 +65,8 @@ struct SentDatagrams {
   private var lastEliciting: (sent: Instant, wanted: Bool)?
   private var lossDeadline: Instant?
   private var lastTimeout = Instant(nanoseconds: 0)
+  /// Probes carry what datagrams up to this number carried.
+  private var probedUpTo = UInt64.max
   /// When a datagram was last receipted for the first time.
   private var lastProgress = Instant(nanoseconds: 0)
   private var skips = SkippedNumbers()
@@ -138,8 +148,20 @@ struct SentDatagrams {
     // Each new datagram starts the timer again (RFC 9002, section 6.2.1), for the receipt of the former ones is due. Not
     // when it was due for as long again, or whoever goes on talking would learn of nothing.
     let silence = max(rtt.probeTimeout(receiptDelay: WireTimes.receiptDelay) * 2, timeout)
-    return min(max(lastEliciting.sent, lastTimeout) + timeout, max(oldest, lastProgress, lastTimeout) + silence)
+    let usual = min(max(lastEliciting.sent, lastTimeout) + timeout, max(oldest, lastProgress, lastTimeout) + silence)
+    return min(usual, overdue ?? .never)
   }
+
+  /// When the oldest datagram that wants its receipt now is overdue, though others left after it. In a thin flow only:
+  /// nothing of it waits in a queue for long, so what was not answered in time is hardly only late.
+  private var overdue: Instant? {
+    guard wantedInFlight > 0, wantedFrom < ring.count, isThin else { return nil }
+    return max(ring[wantedFrom].sent, lastTimeout) + currentProbeTimeout(wanted: true)
+  }
+
+  /// Little flies, and the window would take much more.
+  var isThin: Bool { elicitingInFlight <= Self.thin && !isHalfFull(with: 0) }
+  private static let thin = 8
 
   private func currentProbeTimeout(wanted: Bool) -> Interval {
     let base = rtt.probeTimeout(receiptDelay: wanted ? .zero : WireTimes.receiptDelay)
@@ -183,6 +205,7 @@ struct SentDatagrams {
     }
     if verdict.progress {
       probeTimeouts = 0
+      probedUpTo = .max
       lastProgress = now
     }
     detectLoss(now: now, into: &verdict)
@@ -201,15 +224,24 @@ struct SentDatagrams {
       return (verdict, false)
     }
     guard let deadline, deadline <= now else { return (verdict, false) }
+    let isEarly = overdue.map { $0 <= now } ?? false
+    // Those after it are due later.
+    probedUpTo = isEarly && probeTimeouts == 0 ? ring[wantedFrom].number : .max
     probeTimeouts += 1
     lastTimeout = now
     return (verdict, true)
   }
 
-  /// Messages of the oldest datagrams under way, to be sent once more as a probe.
+  /// Copies of the messages of a datagram leave.
+  mutating func repeated(_ number: UInt64) {
+    guard let index = indices(of: number...number).first else { return }
+    ring[index].isRepeated = true
+  }
+
+  /// Messages of the oldest datagrams under way, to be sent once more as a probe: of all, or up to the one that is overdue.
   func oldestMessages(limit: Int) -> [MessageKey] {
     var keys: [MessageKey] = []
-    for datagram in ring[front...] where datagram.state == .flying {
+    for datagram in ring[front...] where datagram.state == .flying && datagram.number <= probedUpTo {
       keys += datagram.messages
       if keys.count >= limit { break }
     }
@@ -314,6 +346,8 @@ struct SentDatagrams {
   /// Forgets what is settled at the front; what was lost stays for a while, so that a late receipt still counts.
   private mutating func trim(now: Instant) {
     while flyingFrom < ring.count, ring[flyingFrom].state != .flying || !ring[flyingFrom].eliciting { flyingFrom += 1 }
+    wantedFrom = max(wantedFrom, flyingFrom)
+    while wantedFrom < ring.count, !ring[wantedFrom].isWaitedFor { wantedFrom += 1 }
     while front < ring.count {
       let datagram = ring[front]
       switch datagram.state {
@@ -332,6 +366,7 @@ struct SentDatagrams {
     if front > 64, front > ring.count / 2 {
       ring.removeSubrange(0..<front)
       flyingFrom -= min(flyingFrom, front)
+      wantedFrom -= min(wantedFrom, front)
       front = 0
     }
   }

@@ -27,6 +27,7 @@ struct TailRedundancy {
   /// The datagram whose messages wait wants its receipt now; so does their copy, for what is heard of one of them must be
   /// true of both.
   private(set) var wanted = false
+  private(set) var datagram: UInt64 = 0
   // BOUND: the messages of one datagram.
   private var tail: [MessageKey] = []
   private var meanGap = longestGap
@@ -35,11 +36,13 @@ struct TailRedundancy {
   /// A datagram left.
   ///
   /// - Parameters:
+  ///   - datagram: its number.
   ///   - messages: those in it that are no copies.
   ///   - again: how many of these, at their beginning, were lost before. To lose one twice costs several round trips, so
   ///     they go twice in a busy conversation too.
   mutating func left(
-    _ messages: [MessageKey], again: Int, hasFirst: Bool, wanted: Bool, rtt: RTTEstimator, now: Instant
+    _ datagram: UInt64, _ messages: [MessageKey], again: Int, hasFirst: Bool, wanted: Bool, rtt: RTTEstimator,
+    now: Instant
   ) {
     if hasFirst {
       if let lastFirst { meanGap = (meanGap * 7 + min(now - lastFirst, Self.longestGap)) / 8 }
@@ -50,6 +53,7 @@ struct TailRedundancy {
     tail = isOn ? messages : mode == .off ? [] : Array(messages.prefix(again))
     guard !tail.isEmpty else { return }
     self.wanted = wanted
+    self.datagram = datagram
     due = now + rtt.smoothed / Self.partOfRTT
   }
 

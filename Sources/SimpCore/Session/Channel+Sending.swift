@@ -91,7 +91,7 @@ extension Channel {
       if hasFirst { lastFirstTransmission = now }
       if escalationCheck == nil { escalationCheck = now + WireTimes.escalation }
       redundancy.left(
-        messages, again: again, hasFirst: hasFirst, wanted: datagram.wanted, rtt: sent.rtt, now: now)
+        datagram.number, messages, again: again, hasFirst: hasFirst, wanted: datagram.wanted, rtt: sent.rtt, now: now)
       finishDatagram(datagram, to: peer, send: send)
     }
   }
@@ -120,12 +120,14 @@ extension Channel {
   }
 
   private func appendCopies(to datagram: inout SentDatagram, floor: (MessageKey) -> UInt64) {
+    let original = redundancy.datagram
     for key in redundancy.take() {
       guard let message = window.copyByUDP(key, datagram: datagram.number, room: room) else { continue }
       message.append(to: &scratch, floor: floor(key))
       datagram.messages.append(key)
       counters.messagesByUDP += 1
       redundancy.copied()
+      sent.repeated(original)
     }
   }
 
@@ -161,6 +163,7 @@ extension Channel {
   private func wantsReceipt(isRetransmission: Bool, hasFirst: Bool, now: Instant) -> Bool {
     var wanted = isRetransmission
     if hasFirst, lastFirstTransmission + WireTimes.idleBeforeReceiptWanted <= now { wanted = true }
+    if hasFirst, sent.isThin, let pause = betweenAskingThin, lastWanted + pause <= now { wanted = true }
     if isAwaited, !window.hasUDPWork {
       wanted = true
       isAwaited = false
@@ -180,6 +183,13 @@ extension Channel {
   private var betweenAsking: Interval {
     let rtt = sent.rtt.smoothed
     return min(rtt / 2, max(rtt / 8, Pacer.leastRTT))
+  }
+
+  /// Twice in a round trip: in a flow of a few datagrams nothing else would tell of a loss before two more of them, and
+  /// their receipt, have passed. On a short path that costs more than it brings.
+  private var betweenAskingThin: Interval? {
+    let rtt = sent.rtt.smoothed
+    return rtt >= Pacer.leastRTT ? max(rtt / 2, WireTimes.betweenAskingThin) : nil
   }
 
   func sendProbe(
@@ -216,7 +226,8 @@ extension Channel {
     guard !datagram.messages.isEmpty else { return finishPing(datagram, to: peer, send: send) }
     PacketWriter.wantReceipt(in: &scratch, packetAt: firstPacket)
     redundancy.left(
-      datagram.messages, again: datagram.messages.count, hasFirst: false, wanted: true, rtt: sent.rtt, now: now)
+      datagram.number, datagram.messages, again: datagram.messages.count, hasFirst: false, wanted: true, rtt: sent.rtt,
+      now: now)
     finishDatagram(datagram, to: peer, send: send)
   }
 

@@ -74,6 +74,8 @@ public enum WireTimes {
   public static let outcomesAtOnce = WireLimits.windowMessages / 4
   /// A datagram wants its receipt now when nothing was first sent for this long.
   public static let idleBeforeReceiptWanted = Interval.milliseconds(50)
+  /// While few datagrams fly a receipt is wanted now twice in a round trip, but no more often than this.
+  public static let betweenAskingThin = Interval.milliseconds(10)
 
   /// RTT before the first sample (RFC 9002, section 6.2.2).
   public static let initialRTT = Interval.milliseconds(333)
