@@ -210,6 +210,8 @@ final class SimulatedClient {
 
   private func takeEvents() {
     guard let session else { return }
+    // Messages that came before the end stand behind it.
+    var end: Refusal??
     for event in session.takeEvents() {
       switch event {
       case .loggedIn(let reply):
@@ -230,15 +232,16 @@ final class SimulatedClient {
       case .later: world.ledger.later()
       case .finished(let key, let state, _, _, _):
         if let (name, _) = names[key] { world.ledger.finished(name, state, now: world.now) }
-      case .ended(let refusal): return lose(becauseOf: refusal)
+      case .ended(let refusal): end = refusal
       case .failed(let reason):
         if !gaveUpRightly { world.fail("\(name): \(reason)") }
-        return lose(becauseOf: nil)
+        end = .some(nil)
       case .pathUp: pathUps += 1
       case .pathDown: pathDowns += 1
       case .pong, .answered: break
       }
     }
+    if let end { lose(becauseOf: end) }
   }
 
   /// A login that TCP itself held up is given up, and another connection tried, as any client does; one that the network
