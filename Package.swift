@@ -82,7 +82,8 @@ let package = Package(
     .testTarget(
       name: "SimpServerTests", dependencies: ["SimpServer", "SimpCore", "SimpIO", "SimpSupport"], swiftSettings: strict),
     .testTarget(
-      name: "SimulationTests", dependencies: ["SimpCore", "SimpServer", "SimpSupport"], swiftSettings: strict),
+      name: "SimulationTests", dependencies: ["SimpCore", "SimpRedis", "SimpServer", "SimpSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: ["SimpConnection", "SimpServer", "SimpToken", "SimpCore", "SimpIO", "SimpSupport", "ProgramRig"],

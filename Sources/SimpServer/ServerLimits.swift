@@ -1,4 +1,5 @@
 public import SimpCore
+internal import SimpRedis
 internal import SimpSupport
 
 /// Every limit of a server in one place: what it bounds, in which unit, and why it stands where it stands. Each has a
@@ -29,6 +30,17 @@ public struct ServerLimits: Sendable, Hashable {
   public var bytesPerSecond = 16 << 20
   /// Bytes of messages held in memory for all recipients of a server together. A small machine has that much.
   public var heldBytes = 256 << 20
+  /// What is kept for who is away: messages and bytes of one inbox, of one sender in it, and for who never logged in.
+  var inbox = InboxLimits()
+  /// Messages of one inbox; 0: none is kept for anybody.
+  public var inboxMessages: Int {
+    get { inbox.messages }
+    set { inbox.messages = newValue }
+  }
+  /// What an entry says of how long it is wanted. Nothing is removed for it yet.
+  static let inboxMilliseconds: UInt64 = 30 * 86_400 * 1000
+  /// STORED may be said of what only the memory of Redis holds.
+  public var storedMeansMemory = false
   /// Bytes that a client may leave unread on its TCP connection. Receipts of a full window take a hundredth of it.
   public var unsentBytes = 1 << 20
   /// Of each session: time to log in, windows, pending messages, size of a message.
@@ -69,6 +81,15 @@ public struct ServerLimits: Sendable, Hashable {
       flag("pending-messages", "COUNT", standard.session.pendingMessages, "unfinished messages held for one client"),
       flag("pending-bytes", "BYTES", standard.session.pendingBytes, "bytes of them"),
       flag("held-bytes", "BYTES", standard.heldBytes, "bytes of messages held for all clients together"),
+      flag("inbox-messages", "COUNT", standard.inbox.messages, "messages kept for a user who is away; 0: none"),
+      flag("inbox-bytes", "BYTES", standard.inbox.bytes, "bytes of them"),
+      flag("inbox-sender-bytes", "BYTES", standard.inbox.senderBytes, "bytes of them from one sender"),
+      flag(
+        "inbox-stranger-messages", "COUNT", standard.inbox.strangerMessages,
+        "messages kept for a name that never logged in"),
+      Flag(
+        "stored-means", placeholder: "disk|memory", default: "disk", isSetting: true,
+        help: "memory: messages are kept though redis answers before its disk has them"),
       flag("unsent-bytes", "BYTES", standard.unsentBytes, "bytes a client may leave unread on TCP"),
       flag("message-bytes", "BYTES", standard.session.messageBytes, "payload of one message"),
       Flag(
@@ -90,6 +111,11 @@ public struct ServerLimits: Sendable, Hashable {
     try read("messages-per-second", 0...1_000_000_000, into: &messagesPerSecond)
     try read("bytes-per-second", 0...1 << 40, into: &bytesPerSecond)
     try read("held-bytes", WireLimits.maximumPacketBytes...1 << 40, into: &heldBytes)
+    try read("inbox-messages", 0...10_000_000, into: &inbox.messages)
+    try read("inbox-bytes", 0...1 << 40, into: &inbox.bytes)
+    try read("inbox-sender-bytes", 0...1 << 40, into: &inbox.senderBytes)
+    try read("inbox-stranger-messages", 0...10_000_000, into: &inbox.strangerMessages)
+    storedMeansMemory = try settings.choice("stored-means", of: ["disk", "memory"]) == "memory"
     try read("unsent-bytes", WireLimits.maximumPacketBytes...1 << 30, into: &unsentBytes)
     // The wire's own limits are the upper ends: a client may not count on more.
     try read("window-messages", 1...WireLimits.windowMessages, into: &session.windowMessages)

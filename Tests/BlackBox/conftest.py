@@ -47,6 +47,21 @@ def clients(server):
         yield clients
 
 
+@pytest.fixture(scope="session")
+def server_without_inboxes():
+    with tempfile.TemporaryDirectory(prefix="simp-") as state:
+        server = Server(state, "--inbox-messages", "0").start()
+        yield server
+        server.clean_up()
+
+
+@pytest.fixture
+def clients_without_inboxes(server_without_inboxes):
+    """Clients of a server that keeps nothing for who is away, or has no room."""
+    with Clients(server_without_inboxes) as clients:
+        yield clients
+
+
 @pytest.fixture
 def simp(server):
     """Starts `simp`; text is its standard input."""

@@ -267,16 +267,16 @@ def test_ranges_cannot_hold_the_server_up(own_server, names):
         w.request(wire.PING, Ping(), timeout=20)
 
 
-def test_later_when_nobody_is_there_and_delivered_when_they_come(clients, names):
+def test_later_when_nobody_is_there_and_delivered_when_they_come(clients_without_inboxes, names):
     alice, bob = names("alice", "bob")
-    a = clients.online(alice)
+    a = clients_without_inboxes.online(alice)
     by_udp, by_tcp = a.send(bob, "first"), a.send(bob, "second", by="tcp")
     wait_all([a], lambda: LATER in by_udp.states and LATER in by_tcp.states)
     assert by_udp.code == by_tcp.code == ERROR_NOT_ONLINE
     assert ACCEPTED not in by_udp.states + by_tcp.states
     later = [each for each in a.outcomes if each.state == LATER]
     assert all(0 < each.retry_after_ms <= 5000 for each in later)
-    b = clients.online(bob)
+    b = clients_without_inboxes.online(bob)
     wait_all([a, b], lambda: settled(by_udp, by_tcp))
     assert sorted(b.texts()) == ["first", "second"]
 
@@ -293,9 +293,9 @@ def test_later_when_the_recipient_leaves_before_taking_it(pair, clients):
     assert back.texts() == ["hello"]
 
 
-def test_a_recipient_without_room(clients, names):
+def test_a_recipient_without_room(clients_without_inboxes, names):
     alice, bob = names("alice", "bob")
-    a, b = clients.online(alice), clients.online(bob, room=(5, 1 << 20))
+    a, b = clients_without_inboxes.online(alice), clients_without_inboxes.online(bob, room=(5, 1 << 20))
     b.confirms = False
     sent = [a.send(bob, f"{number}") for number in range(10)]
     wait_all([a, b], lambda: len(b.inbox) == 5 and any(LATER in each.states for each in sent))
@@ -317,10 +317,10 @@ def test_no_room_named_means_the_servers_own(clients, names):
     assert sent.states[-1] == DELIVERED and LATER not in sent.states
 
 
-def test_no_receipt_says_accepted_of_what_was_refused(clients, names):
+def test_no_receipt_says_accepted_of_what_was_refused(clients_without_inboxes, names):
     """More refused datagrams than a receipt has places for, and the receipts between are lost."""
     alice, nobody = names("alice", "nobody")
-    a = clients.online(alice)
+    a = clients_without_inboxes.online(alice)
     a.retransmits = False
     a.settle(0.25)
     a.loses_incoming = lambda number: True
@@ -333,9 +333,9 @@ def test_no_receipt_says_accepted_of_what_was_refused(clients, names):
     assert not [each.states for each in sent if ACCEPTED in each.states]
 
 
-def test_room_may_grow(clients, names):
+def test_room_may_grow(clients_without_inboxes, names):
     alice, bob = names("alice", "bob")
-    a, b = clients.online(alice), clients.online(bob, room=(1, 1 << 20))
+    a, b = clients_without_inboxes.online(alice), clients_without_inboxes.online(bob, room=(1, 1 << 20))
     b.confirms = False
     sent = [a.send(bob, f"{number}") for number in range(4)]
     wait_all([a, b], lambda: b.inbox and any(LATER in each.states for each in sent))
@@ -359,9 +359,9 @@ def test_send_only(clients, names, server):
     assert sender.device != listening.device
 
 
-def test_a_send_only_session_receives_nothing(clients, names):
+def test_a_send_only_session_receives_nothing(clients_without_inboxes, names):
     alice, bob = names("alice", "bob")
-    a, b = clients.online(alice, send_only=True), clients.online(bob)
+    a, b = clients_without_inboxes.online(alice, send_only=True), clients_without_inboxes.online(bob)
     sent = b.send(alice, "hello")
     wait_all([a, b], lambda: LATER in sent.states)
     assert sent.code == ERROR_NOT_ONLINE and not a.inbox

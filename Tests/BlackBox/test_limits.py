@@ -404,7 +404,7 @@ def test_who_ignores_the_window_is_told_later_at_twice_of_it(limited, names, cou
 
 
 def test_so_much_is_held_for_one_recipient_and_no_more(limited, names, counted):
-    server, clients = limited("--pending-messages", "8")
+    server, clients = limited("--pending-messages", "8", "--inbox-messages", "0")
     alice_name, bob_name = names("alice", "bob")
     alice, bob = clients.login(alice_name), clients.login(bob_name)
     bob.confirms = alice.retransmits = False
@@ -422,7 +422,7 @@ def test_so_much_is_held_for_one_recipient_and_no_more(limited, names, counted):
 
 
 def test_so_much_is_held_for_all_together_and_no_more(limited, names):
-    server, clients = limited("--held-bytes", "262144")
+    server, clients = limited("--held-bytes", "262144", "--inbox-messages", "0")
     alice_name, *others = names("alice", "bob", "carol", "dan")
     alice = clients.login(alice_name)
     recipients = [clients.login(each) for each in others]

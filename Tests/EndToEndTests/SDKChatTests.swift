@@ -31,7 +31,7 @@ struct SDKChatTests {
   }
 
   @Test func aReceiptTellsWhatHappenedToItsMessageAndWhen() async throws {
-    try await withSDKServer { server in
+    try await withSDKServer(keepsInboxes: false) { server in
       let alice = try server.connection("alice")
       try await alice.connected()
       let receipt = try await alice.send("are you there?", to: "bob")

@@ -137,7 +137,7 @@ struct SDKFlowTests {
   }
 
   @Test func aMessageForSomebodyAwayWaits() async throws {
-    try await withSDKServer { server in
+    try await withSDKServer(keepsInboxes: false) { server in
       let alice = try server.connection("alice")
       try await alice.connected()
       let receipt = try await alice.send("are you there?", to: "bob")
@@ -152,6 +152,24 @@ struct SDKFlowTests {
       _ = try await receipt.delivered
       _ = try await second.delivered
       await alice.close()
+      await bob.close()
+    }
+  }
+
+  @Test func aMessageForSomebodyAwayIsStored() async throws {
+    try await withSDKServer { server in
+      let alice = try server.connection("alice")
+      try await alice.connected()
+      let receipts = try (1...300).map { try alice.post("\($0)", to: "bob") }
+      // He never logged in: his inbox is a small one, and what does not fit stays here.
+      for receipt in receipts.prefix(100) { #expect(await code { _ = try await receipt.delivered } == .stored) }
+      #expect(await code { try await alice.drain(timeout: .milliseconds(50)) } == .timedOut)
+      #expect(alice.statistics.stored == 100 && alice.statistics.delivered == 0)
+      await alice.close()
+
+      let bob = try server.connection("bob")
+      try await bob.connected()
+      #expect(try await bob.take(100).map(\.text) == (1...100).map { "\($0)" })
       await bob.close()
     }
   }

@@ -126,8 +126,14 @@ final class SDKServer: Sendable {
 }
 
 /// Runs `body` with a server of its own.
-func withSDKServer<Value>(_ body: (SDKServer) async throws -> Value) async throws -> Value {
-  let server = try await SDKServer.start()
+///
+/// - Parameter keepsInboxes: false: what is for somebody away is answered LATER.
+func withSDKServer<Value>(
+  keepsInboxes: Bool = true, _ body: (SDKServer) async throws -> Value
+) async throws -> Value {
+  var limits = ServerLimits()
+  if !keepsInboxes { limits.inboxMessages = 0 }
+  let server = try await SDKServer.start(limits: limits)
   do {
     let value = try await body(server)
     await server.stop()

@@ -5,12 +5,17 @@ public final class RunningServer: Sendable {
   /// `127.0.0.1:PORT`.
   public let address: String
 
-  /// - Parameter port: TCP; one that is free unless one is given.
-  public init(in directory: TestDirectory, port: String = "\(FreePort.tcp())") async throws {
+  /// - Parameters:
+  ///   - port: TCP; one that is free unless one is given.
+  ///   - arguments: more of them.
+  public init(
+    in directory: TestDirectory, port: String = "\(FreePort.tcp())", arguments: [String] = []
+  ) async throws {
     self.directory = directory
     program = try await RunningProgram(
       "simp-server",
-      ["--port", port, "--udp-port", "0", "--state", directory.path + "/state", "--redis", "embedded"], in: directory)
+      ["--port", port, "--udp-port", "0", "--state", directory.path + "/state", "--redis", "embedded"]
+        + arguments, in: directory)
     try await program.wait(for: "simp-server ready: TCP ")
     let line = program.lines.first { $0.hasPrefix("simp-server ready: TCP ") } ?? ""
     address = String(line.dropFirst("simp-server ready: TCP ".count).prefix { $0 != "," })

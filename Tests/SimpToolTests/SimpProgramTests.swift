@@ -59,7 +59,7 @@ struct SimpProgramTests {
   }
 
   @Test func whoIsNotThereGetsNothingAndTheSenderIsTold() async throws {
-    let server = try await server()
+    let server = try await RunningServer(in: TestDirectory(), arguments: ["--inbox-messages", "0"])
     let alice = try await server.simp("alice", ["send", "carol", "--timeout", "4s"], input: "one\ntwo\n")
     try await alice.end(with: 5)
     #expect(alice.errorOutput.contains("not delivered: 2 of 2 lines (1-2): no receipt within 4.00 s"))
@@ -69,6 +69,21 @@ struct SimpProgramTests {
     interrupted.signal(2)
     try await interrupted.end(with: 130)
     #expect(interrupted.errorOutput.contains("not delivered: interrupted"))
+  }
+
+  @Test func whatIsForSomebodyAwayIsStoredAndComesInOrder() async throws {
+    let server = try await server()
+    try await server.simp("bob", ["listen", "--timeout", "1ms"]).end(with: 0)
+    let lines = (1...2000).map { "line \($0)" }
+    let alice = try await server.simp("alice", ["send", "bob"], input: lines.joined(separator: "\n"))
+    try await alice.end(with: 0)
+    #expect(alice.output.hasPrefix("0 of 2000 lines delivered, 2000 stored for later in "), "\(alice.output)")
+    let one = try await server.simp("alice", ["send", "bob", "last"])
+    try await one.end(with: 0)
+    #expect(one.output.contains(" stored: bob gets it later"))
+    let bob = try await server.simp("bob", ["listen", "-n", "2001"])
+    try await bob.end(with: 0)
+    #expect(bob.lines == lines + ["last"])
   }
 
   @Test func whoIsInterruptedBeforeThereIsAConnectionIsToldSo() async throws {

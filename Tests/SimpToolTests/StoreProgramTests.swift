@@ -5,10 +5,12 @@ import Testing
 /// `simp --store` as built, against a server of the test's own.
 @Suite(.timeLimit(.minutes(5)))
 struct StoreProgramTests {
-  private func server() async throws -> RunningServer { try await RunningServer(in: TestDirectory()) }
+  private func server(_ arguments: [String] = []) async throws -> RunningServer {
+    try await RunningServer(in: TestDirectory(), arguments: arguments)
+  }
 
   @Test func whatWasNotDeliveredGoesWithTheNext() async throws {
-    let server = try await server()
+    let server = try await server(["--inbox-messages", "0"])
     let store = ["--store", server.directory.path + "/alice"]
     let first = try await server.simp("alice", ["send", "--timeout", "1s"] + store + ["bob", "hello"])
     try await first.end(with: 5)

@@ -24,7 +24,7 @@ import Testing
     let clock = ContinuousClock()
     let began = clock.now
     let report = await SeedLanes.report(seeds, into: DrawnReport()) { report, seed in
-      report.add(ScenarioRun(.drawn(seed), seed: seed), seed: seed)
+      report.add(ScenarioRun(Self.scenario(seed), seed: seed), seed: seed)
       return report.failures.count < Self.mostFailures
     } merge: {
       $0 += $1
@@ -38,6 +38,11 @@ import Testing
     }
   }
 
+  /// Those of even seeds have inboxes.
+  private static func scenario(_ seed: UInt64) -> Scenario {
+    seed.isMultiple(of: 2) ? .drawnWithInboxes(seed) : .drawn(seed)
+  }
+
   /// `FIRST-LAST`, or one number.
   static func seeds(_ text: String?) -> ClosedRange<UInt64>? {
     guard let numbers = text?.split(separator: "-").map({ UInt64($0) }), let first = numbers.first ?? nil else {
@@ -49,10 +54,10 @@ import Testing
 
   /// Else a failure could not be run again.
   @Test(arguments: [3, 11, 12] as [UInt64]) func aSeedNamesOneRun(seed: UInt64) {
-    let runs = (0..<2).map { _ in ScenarioRun(.drawn(seed), seed: seed) }
+    let runs = (0..<2).map { _ in ScenarioRun(Self.scenario(seed), seed: seed) }
     #expect(runs[0].network.text == runs[1].network.text)
     #expect(runs[0].steps == runs[1].steps && runs[0].latencies == runs[1].latencies)
-    #expect(Scenario.drawn(seed).name == Scenario.drawn(seed).name)
+    #expect(Self.scenario(seed).name == Self.scenario(seed).name)
   }
 }
 

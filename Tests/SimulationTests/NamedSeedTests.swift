@@ -50,6 +50,22 @@ import Testing
     run(try named("application sleeps 3 s of each 4 s"), seed: seed)
   }
 
+  private func runWithInboxes(_ seed: UInt64) { run(.drawnWithInboxes(seed), seed: seed) }
+
+  /// What finds no room goes into the inbox, and everything behind it as well.
+  @Test func whatIsSpilledGoesFirst() throws {
+    run(try named("slow application, its room runs out, with inboxes"), seed: 1)
+  }
+
+  /// The store said that the inbox is empty while a message was on its way there.
+  @Test func liveMeansThatNothingIsOnItsWay() { runWithInboxes(1514) }
+
+  /// A session becomes live, more comes meanwhile than it has room for, and that waits for what waits.
+  @Test func theirQueueIsFullAsASessionBecomesLive() { runWithInboxes(4886) }
+
+  /// Outcomes of several conversations in one, the first of which nothing is left of.
+  @Test func anOutcomeOfNobody() { runWithInboxes(874) }
+
   /// Whatever waited for room was sent for a handful to be taken, over and over: 1000 s for 800 messages.
   @Test func littleRoomAtTheEndOfALongRoad() {
     let run = ScenarioRun(.drawn(4584), seed: 4584)

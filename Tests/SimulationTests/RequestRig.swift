@@ -1,6 +1,7 @@
 import SimpSupport
 
 @testable import SimpCore
+@testable import SimpRedis
 @testable import SimpServer
 
 /// The switchboards of a server with two reactors, without a network: connections are byte arrays. A token is
@@ -133,8 +134,21 @@ final class RigPorts: SwitchboardPorts {
   }
 
   func post(_ note: Note, to reactor: UInt8) { rig.ports[Int(reactor)].board.receive(note, now: rig.now) }
-  func writeEndpoint(_ record: EndpointRecord) {}
+  func writeEndpoint(_ record: EndpointRecord) { board.endpointWritten(record, state: .live, now: rig.now) }
   func removeEndpoint(_ record: EndpointRecord) {}
+  // Its store takes no messages.
+  var inboxState: InboxState { .off }
+  func append(
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    completion: @escaping (InboxAnswer?) -> Void
+  ) { completion(nil) }
+  func readInbox(
+    of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
+  ) { completion(nil) }
+  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+    completion(false)
+  }
+  func isAlive(node: String, completion: @escaping (Bool?) -> Void) { completion(nil) }
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
     ChecksumProtection(secret: secret, isServer: true) { _, _, _ in }
   }

@@ -137,6 +137,22 @@ public struct EncodedMessage: Sendable {
     floorOffset = nil
   }
 
+  /// What a server hands on that it had stored: the relayed payload with a floor of its own behind it, for the sender's
+  /// word counts what is stored as finished, and the recipient must still wait for it.
+  public init(stored payload: [UInt8], floor: UInt64) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(WireLimits.headerBytes + payload.count + WireLimits.relayReserveBytes)
+    PacketWriter.append(.message, to: &bytes) { relayed in
+      relayed.append(contentsOf: payload)
+      relayed.appendField(12, fixed64: floor)
+    }
+    self.bytes = bytes
+    floorOffset = nil
+  }
+
+  /// The packet without its header: what a server stores of a relayed message.
+  public var payload: ArraySlice<UInt8> { bytes[WireLimits.headerBytes...] }
+
   /// Appends the packet with this floor.
   func append(to buffer: inout [UInt8], floor: UInt64) {
     let start = buffer.count

@@ -15,6 +15,11 @@ final class EndpointStore {
   private var retry: LoopTimer!
   private let loop: EventLoop
   private var onFirstUp: (() -> Void)?
+  /// Called with what became of an endpoint that was written.
+  var onWritten: ((EndpointRecord, EndpointState) -> Void)?
+  /// Called when Redis is there, before anything is written, and when it is gone.
+  var onUp: (() -> Void)?
+  var onDown: (() -> Void)?
   /// After a write failed although Redis is there: it may be full, read-only or slow.
   private static let retryAfter = Interval.seconds(1)
 
@@ -28,12 +33,16 @@ final class EndpointStore {
     retry = loop.makeTimer { [unowned self] in writeOwed() }
     link.onUp = { [weak self] in
       log.info("redis up", ["address": address])
+      self?.onUp?()
       rewrite()
       self?.writeOwed()
       self?.onFirstUp?()
       self?.onFirstUp = nil
     }
-    link.onDown = { log.warn("redis down", ["reason": $0]) }
+    link.onDown = { [weak self] in
+      log.warn("redis down", ["reason": $0])
+      self?.onDown?()
+    }
   }
 
   /// Begins to connect; `onUp` is called once.
@@ -93,11 +102,12 @@ final class EndpointStore {
 
   private func send(_ write: OwedEndpoints.Write) {
     let record = write.record
-    let settle: (Result<Bool, RedisError>) -> Void = { [weak self, log] result in
+    let settle: (Result<EndpointState?, RedisError>) -> Void = { [weak self, log] result in
       guard let self else { return }
       switch result {
-      case .success:
+      case .success(let state):
         owed.answered(write, isStored: true)
+        if let state { onWritten?(record, state) }
       case .failure(let error):
         log.debug("endpoint waits for redis", ["user": record.user, "reason": error])
         owed.answered(write, isStored: false)
@@ -109,10 +119,11 @@ final class EndpointStore {
       directory.writeEndpoint(
         user: record.user, device: record.device, epoch: record.epoch, connectionId: record.connectionId,
         address: record.address, transport: record.address == nil ? .tcp : .udp, since: record.since
-      ) { settle($0.map { $0 != .superseded }) }
+      ) { settle($0.map { $0 }) }
     } else {
-      directory.removeEndpoint(
-        user: record.user, device: record.device, epoch: record.epoch, completion: settle)
+      directory.removeEndpoint(user: record.user, device: record.device, epoch: record.epoch) {
+        settle($0.map { _ in nil })
+      }
     }
   }
 }

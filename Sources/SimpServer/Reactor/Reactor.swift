@@ -14,6 +14,7 @@ final class Reactor: @unchecked Sendable {
   private let shared: ServerShared
   private var board: Switchboard!
   private var store: EndpointStore!
+  private var inbox: InboxStore!
   private var socket: DatagramSocket?
   private var streams: [UInt64: Stream] = [:]
   private var dirty: [SessionEntry] = []
@@ -69,6 +70,14 @@ final class Reactor: @unchecked Sendable {
       // All reactors know the same.
       if self.number == 0 { self.board.rewriteRevocations() }
     }
+    inbox = InboxStore(
+      link: store.link, limits: shared.limits.inbox, acceptsMemory: shared.limits.storedMeansMemory, log: shared.log)
+    store.onUp = { [inbox] in inbox?.storeIsUp() }
+    store.onDown = { [unowned self] in
+      self.inbox.storeIsDown()
+      self.board.storeWentDown(now: self.loop.now)
+    }
+    store.onWritten = { [unowned self] in self.board.endpointWritten($0, state: $1, now: self.loop.now) }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
     gaugeTimer = loop.makeTimer { [unowned self] in
       self.count()
@@ -196,9 +205,11 @@ final class Reactor: @unchecked Sendable {
 
   private func dueSessions() {
     let now = loop.now
+    board.tick(now: now)
     while let id = deadlines.popDue(now: now) {
       guard let entry = board.entries[id] else { continue }
       entry.scheduled = .never
+      if entry.inbox.wake <= now { board.wake(entry) }
       needsFlush(entry)
     }
     armTimer()
@@ -214,6 +225,7 @@ final class Reactor: @unchecked Sendable {
       index += 1
     }
     dirty.removeAll(keepingCapacity: true)
+    inbox.endTurn()
     postNotes()
     armTimer()
     if isStopping, streams.isEmpty, streamsClosing == 0, store.isSettled { finishStopping() }
@@ -240,7 +252,7 @@ final class Reactor: @unchecked Sendable {
         Refusal(.notReading, "\(stream.pendingBytes) bytes wait to be read on TCP", retryAfterMilliseconds: 1000),
         now: now)
     }
-    let deadline = session.deadline(now: now)
+    let deadline = min(session.deadline(now: now), entry.inbox.wake)
     if deadline < entry.scheduled {
       entry.scheduled = deadline
       deadlines.insert(session.id, at: deadline)
@@ -256,7 +268,8 @@ final class Reactor: @unchecked Sendable {
   }
 
   private func armTimer() {
-    guard let first = deadlines.first else { return }
+    let first = min(deadlines.first ?? .never, board.inboxOrder.deadline)
+    guard first < .never else { return }
     if !timer.isArmed || first < timer.deadline { timer.arm(at: first) }
   }
 
@@ -340,6 +353,29 @@ extension Reactor: SwitchboardPorts {
 
   func writeEndpoint(_ record: EndpointRecord) { store.write(record) }
   func removeEndpoint(_ record: EndpointRecord) { store.remove(record) }
+
+  var inboxState: InboxState { inbox.state }
+
+  func append(
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    completion: @escaping (InboxAnswer?) -> Void
+  ) {
+    inbox.append(message, to: user, knownDead: knownDead, spilling: spilling, completion: completion)
+  }
+
+  func readInbox(
+    of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
+  ) {
+    inbox.read(of: user, after: after, count: count, bytes: bytes, completion: completion)
+  }
+
+  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+    inbox.confirm(of: user, epoch: epoch, entries: entries, completion: completion)
+  }
+
+  func isAlive(node: String, completion: @escaping (Bool?) -> Void) {
+    inbox.isAlive(node: node, completion: completion)
+  }
 
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
     AEADProtection(secret: secret, cipher: cipher, isServer: true)

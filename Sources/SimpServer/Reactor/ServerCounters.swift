@@ -37,6 +37,12 @@ struct ServerCounters: Sendable {
   let windowFull: Counter
   let pendingFull: Counter
   let heldFull: Counter
+  /// Messages put into an inbox, those refused because it was full, those handed over out of one, and how often a
+  /// recipient who was there got behind.
+  let stored: Counter
+  let inboxFull: Counter
+  let caughtUp: Counter
+  let spills: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
   /// Of sessions that are over, towards their clients: bytes of the packets of messages, of the first transmission of
@@ -86,6 +92,10 @@ struct ServerCounters: Sendable {
     windowFull = registry.counter("simp_messages_window_full_total")
     pendingFull = registry.counter("simp_messages_pending_full_total")
     heldFull = registry.counter("simp_messages_held_full_total")
+    stored = registry.counter("simp_messages_stored_total")
+    inboxFull = registry.counter("simp_messages_inbox_full_total")
+    caughtUp = registry.counter("simp_messages_caught_up_total")
+    spills = registry.counter("simp_inbox_spills_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
     messageBytesSent = registry.counter("simp_message_bytes_sent_total")
     messageBytesNeeded = registry.counter("simp_message_bytes_needed_total")

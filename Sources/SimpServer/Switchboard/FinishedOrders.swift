@@ -17,10 +17,12 @@ struct FinishedOrders {
     var floor: UInt64
     /// Starts there: what is below is finished by the sender's own word.
     var map: OrderMap
+    /// Some of it was STORED: which is not noted.
+    var hasStored = false
 
     mutating func knows(order: UInt64, floor: UInt64) -> Knowledge? {
       if order < self.floor { return .belowFloor }
-      if map.contains(order) { return .delivered }
+      if map.contains(order) { return hasStored ? .told : .delivered }
       guard floor > self.floor else { return nil }
       self.floor = floor
       map.advance(to: floor)
@@ -39,6 +41,8 @@ struct FinishedOrders {
   enum Knowledge: Equatable {
     /// The sender was told DELIVERED.
     case delivered
+    /// It was told DELIVERED or STORED.
+    case told
     /// Its floor passed it, so that it has an outcome for it.
     case belowFloor
   }
@@ -53,9 +57,10 @@ struct FinishedOrders {
     return conversations.values[index].knows(order: order, floor: floor)
   }
 
-  /// The sender is told DELIVERED.
-  mutating func insert(order: UInt64, to user: String) {
+  /// The sender is told DELIVERED, or STORED.
+  mutating func insert(order: UInt64, to user: String, isStored: Bool = false) {
     guard let index = conversations.index(forKey: user) else { return }
     conversations.values[index].insert(order)
+    if isStored { conversations.values[index].hasStored = true }
   }
 }

@@ -24,6 +24,10 @@ enum Note: Sendable {
   case entered(user: String, Location)
   case left(user: String, Location)
   case kicked(Kick)
+  /// A message for a user of whom nothing was known; looked at again behind what the others told meanwhile.
+  case again(Relay, knownDead: UInt64)
+  /// Something was added to the user's inbox past an endpoint that stood there as live.
+  case stored(user: String)
 }
 
 /// A user is sent away.
@@ -37,10 +41,13 @@ struct Kick: Sendable {
 
 struct Relay: Sendable {
   var to: String
-  var location: Location
+  /// nil while nobody knows of a session.
+  var location: Location?
   var from: String
   var device: UInt32
   var order: UInt64
+  /// The lowest order of the conversation that its sender has no final receipt for.
+  var floor: UInt64
   var messageId: UInt64
   var message: EncodedMessage
   var origin: SessionAddress

@@ -9,6 +9,8 @@ final class SessionEntry {
   var unfinished = Unfinished()
   /// What it sent and was told DELIVERED of.
   var finished = FinishedOrders()
+  /// How far it is with what came while its user was away.
+  var inbox = InboxProgress()
   /// How much its user sends; nil before login, and when nothing is limited.
   var rate: UserRate?
   /// Why its login will be refused, known since it connected.
@@ -46,7 +48,8 @@ final class SessionEntry {
   struct SenderRecord {
     var sender: SenderDevice
     /// Where reports go: the session that last sent.
-    var origin: SessionAddress
+    /// nil while no session sent any of them: they came from the inbox.
+    var origin: SessionAddress?
     // BOUND: the window of the session.
     /// Orders of the pending messages, ascending.
     var pending: [UInt64] = []
@@ -106,11 +109,19 @@ final class SessionEntry {
     return order < highest
   }
 
+  /// Whether all of these orders of the sender are pending here.
+  func holdsAll(_ orders: Range<UInt64>, from user: String, device: UInt32) -> Bool {
+    guard let handle = handle(of: user, device: device), let record = senders[handle], !orders.isEmpty else {
+      return false
+    }
+    return record.pending(in: orders.lowerBound...(orders.upperBound - 1)).count == orders.count
+  }
+
   /// Notes a message that was handed to the session.
-  func add(from user: String, device: UInt32, order: UInt64, origin: SessionAddress) -> MessageKey {
+  func add(from user: String, device: UInt32, order: UInt64, origin: SessionAddress?) -> MessageKey {
     let sender = SenderDevice(user: user, device: device)
     let handle = handles[sender] ?? begin(sender, origin: origin)
-    senders[handle]?.origin = origin
+    if let origin { senders[handle]?.origin = origin }
     senders[handle]?.insert(order)
     return MessageKey(conversation: handle, order: order)
   }
@@ -127,7 +138,7 @@ final class SessionEntry {
     }
   }
 
-  private func begin(_ sender: SenderDevice, origin: SessionAddress) -> UInt32 {
+  private func begin(_ sender: SenderDevice, origin: SessionAddress?) -> UInt32 {
     // 24 bits of a key; one in use is skipped.
     repeat { nextHandle = (nextHandle + 1) & 0xFF_FFFF } while senders[nextHandle] != nil
     handles[sender] = nextHandle

@@ -110,6 +110,7 @@ extension Switchboard: ServerSessionOwner {
     } else {
       log.info("session ended", ["user": session.user, "session": session.id, "reason": refusal.text])
     }
+    confirmAll(entry)
     leave(entry)
     returnPending(of: entry, now: now)
     ports.sessionEnded(entry)

@@ -34,16 +34,18 @@ extension Switchboard {
       counters.copiesDropped.add()
       return .finished(known == .delivered ? .delivered : nil)
     }
-    guard let location = location(of: recipient) else {
-      return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
-    }
     let session = sender.session
     let origin = SessionAddress(reactor: reactor, session: session.id)
-    if location.address.reactor == reactor, let target = entries[location.address.session],
-      holds(fields.order, from: session.user, device: session.deviceNumber, origin: origin, at: target)
-    {
-      counters.copiesDropped.add()
-      return .held
+    let location = location(of: recipient)
+    if let location {
+      if location.address.reactor == reactor, let target = entries[location.address.session],
+        holds(fields.order, from: session.user, device: session.deviceNumber, origin: origin, at: target)
+      {
+        counters.copiesDropped.add()
+        return .held
+      }
+    } else if ports.inboxState == .off {
+      return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
     }
     if sender.deferrals.blocks(order: fields.order, to: recipient, floor: fields.floor) {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
@@ -54,29 +56,40 @@ extension Switchboard {
     }
     let relay = Relay(
       to: recipient, location: location, from: session.user, device: session.deviceNumber, order: fields.order,
-      messageId: fields.messageId,
+      floor: fields.floor, messageId: fields.messageId,
       message: EncodedMessage(relaying: payload, from: session.user, serverTime: ports.wallClockMilliseconds),
       origin: origin)
-    guard location.address.reactor == reactor else {
+    if let location, location.address.reactor != reactor {
       sender.unfinished.insert(bytes: relay.message.bytes.count)
       ports.post(.relay(relay), to: location.address.reactor)
       return .held
     }
-    let verdict = place(relay)
+    let verdict = location == nil ? store(relay, at: nil) : place(relay)
     if verdict == .held { sender.unfinished.insert(bytes: relay.message.bytes.count) }
     return verdict
   }
 
-  /// A message from another reactor: what cannot be held is reported there.
-  func receive(_ relay: Relay, now: Instant) {
-    if let target = entries[relay.location.address.session],
+  /// A message that counts at its sender already: from another reactor, or one that waited. What cannot be held is
+  /// reported there.
+  func take(_ relay: Relay, now: Instant) {
+    if let target = relay.location.flatMap({ entries[$0.address.session] }),
       holds(relay.order, from: relay.from, device: relay.device, origin: relay.origin, at: target)
     {
       counters.copiesDropped.add()
-      ports.post(.copyDropped(origin: relay.origin, bytes: relay.message.bytes.count), to: relay.origin.reactor)
+      let dropped = Note.copyDropped(origin: relay.origin, bytes: relay.message.bytes.count)
+      if relay.origin.reactor == reactor {
+        receive(dropped, now: now)
+      } else {
+        ports.post(dropped, to: relay.origin.reactor)
+      }
       return
     }
-    switch place(relay) {
+    conclude(relay, place(relay), now: now)
+  }
+
+  /// Reports what became of a message that counts at its sender already.
+  func conclude(_ relay: Relay, _ verdict: MessageVerdict, now: Instant) {
+    switch verdict {
     case .held:
       break
     case .later(let code, let retryAfter):
@@ -92,28 +105,35 @@ extension Switchboard {
   private func holds(
     _ order: UInt64, from user: String, device: UInt32, origin: SessionAddress, at target: SessionEntry
   ) -> Bool {
+    if target.inbox.isWaiting(from: user, device: device, order: order) { return true }
     guard let handle = target.handle(of: user, device: device) else { return false }
     target.setOrigin(origin, handle: handle)
     return target.session.holds(MessageKey(conversation: handle, order: order))
   }
 
   private func place(_ relay: Relay) -> MessageVerdict {
-    guard let target = entries[relay.location.address.session], target.session.isActive,
-      target.session.epoch == relay.location.epoch
+    guard let location = relay.location, let target = entries[location.address.session], target.session.isActive,
+      target.session.epoch == location.epoch
     else { return .later(.notOnline, retryAfter: WireTimes.retryNoRoom) }
+    switch target.inbox.phase {
+    case .live: break
+    case .catchingUp: return store(relay, at: target)
+    case .entering, .levelling: return wait(relay, for: target)
+    }
+    let size = relay.message.bytes.count
     let fillsGap = target.isBelowPending(from: relay.from, device: relay.device, order: relay.order)
-    guard target.session.hasRoom(bytes: relay.message.bytes.count, fillsGap: fillsGap) else {
+    guard target.session.hasRoom(bytes: size, fillsGap: fillsGap) else {
       counters.pendingFull.add()
-      return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
+      return store(relay, at: target)
     }
     guard target.isWithinWindow(from: relay.from, device: relay.device, order: relay.order) else {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
     }
     // BOUND: all messages held by this reactor. What fills a gap passes: without it others cannot leave, and its own
     // session bounds it.
-    guard fillsGap || heldBytes + relay.message.bytes.count <= heldShare else {
+    guard fillsGap || heldBytes + size <= heldShare else {
       counters.heldFull.add()
-      return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
+      return store(relay, at: target)
     }
     heldBytes += relay.message.bytes.count
     let key = target.add(from: relay.from, device: relay.device, order: relay.order, origin: relay.origin)
@@ -129,7 +149,27 @@ extension Switchboard {
     return .held
   }
 
-  private func report(
+  /// Whether the recipient is live is decided in a moment: the message waits for that.
+  private func wait(_ relay: Relay, for target: SessionEntry) -> MessageVerdict {
+    guard ports.inboxState != .away else { return .later(.unavailable, retryAfter: WireTimes.retryNotOnline) }
+    let size = relay.message.bytes.count
+    guard target.inbox.waiting.count < target.session.roomMessages,
+      target.inbox.waitingBytes + size <= target.session.roomBytes, heldBytes + size <= heldShare
+    else {
+      counters.pendingFull.add()
+      // Those that wait go before it: it would wait for them in vain.
+      if ports.inboxState == .ready { beginCatchingUp(target, now: ports.now) }
+      return store(relay, at: target)
+    }
+    heldBytes += size
+    target.inbox.wait(relay)
+    log.debug(
+      "message waits",
+      ["from": relay.from, "id": relay.messageId, "to": relay.to, "order": relay.order, "bytes": size])
+    return .held
+  }
+
+  func report(
     _ relay: Relay, _ state: MessageState, code: ErrorCode, retryAfter: Interval = .zero, now: Instant
   ) {
     send(
@@ -147,36 +187,47 @@ extension Switchboard {
     for range in outcome.orders {
       guard let handle = entry.handle(of: outcome.user, device: outcome.device),
         let record = entry.senders[handle]
-      else { return }
+      else { break }
       for order in record.pending(in: range) {
         let key = MessageKey(conversation: handle, order: order)
         guard session.holds(key) else { continue }
         let bytes = session.finish(key)
         heldBytes -= bytes
         entry.remove(key)
+        let isFromInbox = finishedFromInbox(key, of: entry, isDelivered: isDelivered)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
+        guard let origin = record.origin else { continue }
         var report = Report(
-          origin: record.origin, recipient: session.user, order: key.order, bytes: bytes, state: outcome.state)
-        if !isDelivered {
+          origin: origin, recipient: session.user, order: key.order, bytes: bytes, state: outcome.state)
+        if isFromInbox, !isDelivered {
+          // It is there still: nothing is to be offered again.
+          report.state = .stored
+        } else if !isDelivered {
           report.code = .noRoom
           report.retryAfter = WireTimes.retryNotOnline
         }
         send(report, now: now)
       }
     }
+    catchUp(entry)
   }
 
   /// A session ended with messages pending: their senders keep them and offer them again.
   func returnPending(of entry: SessionEntry, now: Instant) {
     let recipient = entry.session.user
     let isReplaced = location(of: recipient) != nil
-    let retryAfter = isReplaced ? WireTimes.retryNoRoom : WireTimes.retryNotOnline
+    // The inbox takes them; without one they wait for somebody to be there.
+    let isShort = isReplaced || ports.inboxState == .ready
+    let retryAfter = isShort ? WireTimes.retryNoRoom : WireTimes.retryNotOnline
     for (key, bytes) in entry.session.pending() {
-      guard let record = entry.senders[key.conversation] else { continue }
+      guard let origin = entry.senders[key.conversation]?.origin else { continue }
       send(
         Report(
-          origin: record.origin, recipient: recipient, order: key.order, bytes: bytes, state: .later,
+          origin: origin, recipient: recipient, order: key.order, bytes: bytes, state: .later,
           code: .notOnline, retryAfter: retryAfter), now: now)
+    }
+    for relay in entry.inbox.takeWaiting() {
+      report(relay, .later, code: .notOnline, retryAfter: retryAfter, now: now)
     }
   }
 
@@ -193,7 +244,9 @@ extension Switchboard {
     guard let entry = entries[report.origin.session], entry.session.isActive else { return }
     entry.unfinished.remove(bytes: report.bytes)
     if report.state == .later { entry.deferrals.insert(order: report.order, to: report.recipient) }
-    if report.state == .delivered { entry.finished.insert(order: report.order, to: report.recipient) }
+    if report.state == .delivered || report.state == .stored {
+      entry.finished.insert(order: report.order, to: report.recipient, isStored: report.state == .stored)
+    }
     entry.session.report(
       report.state, to: report.recipient, order: report.order, code: report.code, retryAfter: report.retryAfter,
       now: now)

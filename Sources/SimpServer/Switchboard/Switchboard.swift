@@ -25,6 +25,9 @@ final class Switchboard {
   let rates: UserRates
   /// Bytes of messages held for the sessions of this reactor.
   var heldBytes = 0
+  /// Bytes of messages that are on their way into an inbox.
+  var appendingBytes = 0
+  var inboxOrder = InboxOrder()
   var refusalLog = LogBudget()
   var revocations = Revocations()
 
@@ -106,15 +109,16 @@ final class Switchboard {
     let location = Location(
       address: SessionAddress(reactor: reactor, session: entry.session.id), epoch: entry.session.epoch)
     note(user: entry.session.user, at: location)
-    ports.writeEndpoint(endpoint(of: entry))
+    // First: who asks the store and hears that the user is live must find it told.
     tellOthers(.entered(user: entry.session.user, location))
+    ports.writeEndpoint(endpoint(of: entry))
   }
 
   func leave(_ entry: SessionEntry) {
     let session = entry.session
     count(entry)
     entries[session.id] = nil
-    heldBytes -= session.pendingBytes
+    heldBytes -= session.pendingBytes + entry.inbox.waitingBytes
     if let rate = entry.rate { rates.end(rate) }
     counters.add(session.counters)
     if session.connectionId != 0 { connections[session.connectionId] = nil }
@@ -142,16 +146,23 @@ final class Switchboard {
     for other in 0..<reactors where other != Int(reactor) { ports.post(note, to: UInt8(other)) }
   }
 
+  func tellAll(_ note: Note, now: Instant) {
+    tellOthers(note)
+    receive(note, now: now)
+  }
+
   /// Takes a note of another reactor.
   func receive(_ note: Note, now: Instant) {
     switch note {
-    case .relay(let relay): receive(relay, now: now)
+    case .relay(let relay): take(relay, now: now)
     case .report(let report): deliver(report, now: now)
     case .copyDropped(let origin, let bytes): entries[origin.session]?.unfinished.remove(bytes: bytes)
     case .entered(let user, let location): self.note(user: user, at: location)
     case .left(let user, let location):
       if directory[user] == location { directory[user] = nil }
     case .kicked(let kick): carryOut(kick, now: now)
+    case .again(let relay, let knownDead): again(relay, knownDead: knownDead, now: now)
+    case .stored(let user): noteStored(user: user)
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import SimpCore
+internal import SimpRedis
 
 /// What a login got from the store.
 struct LoginGrant: Hashable, Sendable {
@@ -31,6 +32,15 @@ struct EndpointRecord: Hashable, Sendable {
   var since: UInt64
 }
 
+/// Whether messages can be stored.
+enum InboxState: Sendable {
+  case ready
+  /// The store is away, or has not said yet how durable it is.
+  case away
+  /// Nothing is kept for who is away: the operator wants it so, or what the store says may be lost with its machine.
+  case off
+}
+
 /// What the switchboard needs from the world: the store, keys, randomness, the other reactors, and to be flushed.
 protocol SwitchboardPorts: AnyObject {
   /// Why there is no room for one more login now, nil when there is. Asked before the token is looked at.
@@ -43,6 +53,22 @@ protocol SwitchboardPorts: AnyObject {
   /// Writes, rewrites or removes the endpoint of a device; fenced by epoch, repeated when the store comes back.
   func writeEndpoint(_ record: EndpointRecord)
   func removeEndpoint(_ record: EndpointRecord)
+  /// Whether there is an inbox to put messages into.
+  var inboxState: InboxState { get }
+  /// Adds to an inbox; see `InboxDirectory.append`. nil: the store did not answer, or refused. Called back on the
+  /// reactor, never from inside the call, in the order of the calls.
+  func append(
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    completion: @escaping (InboxAnswer?) -> Void)
+  /// Reads what is in an inbox behind an entry; nil as above.
+  func readInbox(
+    of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void)
+  /// Removes what a device has.
+  ///
+  /// - Parameter completion: false: to be said again.
+  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void)
+  /// Whether a server of this name lives; nil: the store did not say.
+  func isAlive(node: String, completion: @escaping (Bool?) -> Void)
   /// Keeps it in the store, for as long as `Revocations.lifetimeSeconds`, that tokens issued up to `until` are refused.
   /// Called back on the reactor with whether it is there; one that is not is asked for again when the store is back.
   func storeRevocation(user: String, until: UInt64, completion: @escaping (Bool) -> Void)

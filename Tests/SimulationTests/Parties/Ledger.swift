@@ -16,6 +16,7 @@ final class Ledger {
     var at: Instant
     var acceptedAt: Instant?
     var finishedAt: Instant?
+    var isStored = false
     var firstTaken: Instant?
     var takenBy: [String: Int] = [:]
   }
@@ -27,6 +28,7 @@ final class Ledger {
   private(set) var laterEvents = 0
   private(set) var firstByUDP = 0
   private(set) var taken = 0
+  private(set) var stored = 0
   private(set) var unfinished = 0
   private var newestShown: [String: Int] = [:]
   private var instanceBegan: [String: Instant] = [:]
@@ -87,8 +89,13 @@ final class Ledger {
     if message.finishedAt != nil { return fail("\(name) is finished twice") }
     messages[name]?.finishedAt = now
     unfinished -= 1
-    if state != .delivered { fail("\(name) ended as \(state)") }
-    if message.takenBy.isEmpty { fail("\(name) is DELIVERED and no application took it") }
+    switch state {
+    case .delivered: if message.takenBy.isEmpty { fail("\(name) is DELIVERED and no application took it") }
+    case .stored:
+      stored += 1
+      messages[name]?.isStored = true
+    default: fail("\(name) ended as \(state)")
+    }
   }
 
   /// An application took a message.
@@ -101,7 +108,7 @@ final class Ledger {
     if record.takenBy[instance] != nil { fail("\(name) was shown twice to \(instance)") }
     if !record.takenBy.isEmpty {
       shownAgainAfterRestart += 1
-      if let finished = record.finishedAt, finished < instanceBegan[instance] ?? finished {
+      if let finished = record.finishedAt, !record.isStored, finished < instanceBegan[instance] ?? finished {
         fail("\(name) was finished before \(instance) began, and shown to it")
       }
     }
@@ -124,7 +131,7 @@ final class Ledger {
     }
   }
 
-  var isComplete: Bool { unfinished == 0 }
+  var isComplete: Bool { unfinished == 0 && taken == messages.count }
 
   /// To be called at the end.
   func checkAllArrived() {

@@ -1,6 +1,7 @@
 import SimpSupport
 
 @testable import SimpCore
+@testable import SimpRedis
 @testable import SimpServer
 
 /// One reactor: its switchboard, and what it writes where.
@@ -44,13 +45,17 @@ final class SimulatedReactor: SwitchboardPorts {
 
   var deadline: Instant {
     if !dirty.isEmpty { return world.now }
-    var next = Instant.never
-    for (entry, _) in connections.values { next = min(next, entry.session.deadline(now: world.now)) }
+    var next = switchboard.inboxOrder.deadline
+    for (entry, _) in connections.values {
+      next = min(next, entry.session.deadline(now: world.now), entry.inbox.wake)
+    }
     return next
   }
 
   func pump() {
     let now = world.now
+    switchboard.tick(now: now)
+    for (entry, _) in connections.values where entry.inbox.wake <= now { switchboard.wake(entry) }
     for (entry, _) in connections.values where entry.session.deadline(now: now) <= now { needsFlush(entry) }
     // Flushing one session may give another something to send: again until all are clean.
     while !dirty.isEmpty {
@@ -89,6 +94,7 @@ final class SimulatedReactor: SwitchboardPorts {
   func openSession(
     user: String, login: Login, proposedEpoch: UInt64, completion: @escaping (LoginGrant?) -> Void
   ) {
+    guard server.storeReturns == nil else { return completion(nil) }
     let grant = server.store.open(user: user, login: login, proposedEpoch: proposedEpoch)
     if server.storeDelay == .zero { return completion(grant) }
     world.schedule(server.awake(world.now + server.storeDelay)) { [self] in
@@ -100,10 +106,90 @@ final class SimulatedReactor: SwitchboardPorts {
     if let address = record.address, !world.reached.contains(address) {
       world.fail("\(record.user) is written at \(address), where nothing ever reached it")
     }
-    server.store.write(record)
+    let node = switchboard.node
+    wish {
+      $0.write(record, node: node)
+    } answered: { [self] in
+      switchboard.endpointWritten(record, state: $0, now: world.now)
+    }
   }
 
-  func removeEndpoint(_ record: EndpointRecord) { server.store.remove(record) }
+  /// Asks the store: what it does, it does after half of its delay, in the order of the calls; the answer takes the rest.
+  ///
+  /// - Parameter answered: nil: it is away. What it was asked may have been done all the same.
+  private func ask<Answer>(
+    _ question: @escaping (SimulatedStore) -> Answer, answered: @escaping (Answer?) -> Void
+  ) {
+    let delay = max(server.storeDelay, Self.storeDelay)
+    let half = Interval(nanoseconds: delay.nanoseconds / 2)
+    world.schedule(world.now + half) { [self] in
+      let answer = server.storeReturns == nil ? question(server.store) : nil
+      world.schedule(server.awake(world.now + half)) { [self] in
+        if isAlive { answered(server.storeReturns == nil ? answer : nil) }
+      }
+    }
+  }
+  /// The least time that a question to the store takes.
+  private static let storeDelay = Interval.microseconds(300)
+
+  /// Wants the store to do something, as often as it takes.
+  private func wish<Answer>(
+    _ question: @escaping (SimulatedStore) -> Answer, answered: @escaping (Answer) -> Void
+  ) {
+    ask(question) { [self] answer in
+      if let answer { return answered(answer) }
+      world.schedule(server.storeReturns ?? world.now + .milliseconds(100)) { [self] in
+        if isAlive { wish(question, answered: answered) }
+      }
+    }
+  }
+
+  var inboxState: InboxState { server.storeReturns != nil ? .away : server.keepsInboxes ? .ready : .off }
+
+  func append(
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    completion: @escaping (InboxAnswer?) -> Void
+  ) {
+    ask {
+      $0.append(message, to: user, knownDead: knownDead, spilling: spilling)
+    } answered: {
+      completion($0)
+    }
+  }
+
+  func readInbox(
+    of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
+  ) {
+    ask {
+      $0.read(of: user, after: after, count: count, bytes: bytes)
+    } answered: {
+      completion($0)
+    }
+  }
+
+  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+    ask {
+      $0.confirm(of: user, epoch: epoch, entries: entries)
+    } answered: {
+      completion($0 != nil)
+    }
+  }
+
+  /// A server's name dies with it here.
+  func isAlive(node: String, completion: @escaping (Bool?) -> Void) {
+    ask { _ in
+      node == "node\(self.server.generation)"
+    } answered: {
+      completion($0)
+    }
+  }
+
+  func removeEndpoint(_ record: EndpointRecord) {
+    wish {
+      $0.remove(record)
+    } answered: { _ in
+    }
+  }
 
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
     world.protection(secret: secret, isServer: true)

@@ -10,6 +10,10 @@ final class SimulatedServer {
   let store = SimulatedStore()
   let storeDelay: Interval
   let isMultiReactor: Bool
+  /// Whether its store is good enough for messages.
+  var keepsInboxes = false
+  /// When the store is not there.
+  private var storeAway: [Range<Instant>] = []
   /// When its process does not run.
   let sleeps: [Range<Instant>]
   private let reactorCount: Int
@@ -58,6 +62,21 @@ final class SimulatedServer {
     places = [:]
     reactors = []
   }
+
+  func storeIsAway(_ spans: [Range<Interval>]) {
+    storeAway = spans.map { world.span($0) }
+    for span in spans {
+      world.at(span.lowerBound) { [unowned self] in
+        for reactor in reactors { reactor.switchboard.storeWentDown(now: world.now) }
+      }
+      world.at(span.upperBound) { [unowned self] in
+        for reactor in reactors { reactor.switchboard.rewriteEndpoints() }
+      }
+    }
+  }
+
+  /// Until when the store is away; nil while it is there.
+  var storeReturns: Instant? { storeAway.end(from: world.now) }
 
   func nextEpoch() -> UInt64 {
     epochs += 1
@@ -129,7 +148,9 @@ final class SimulatedServer {
   /// What the log says of messages: by it the ledger knows what a server had in memory. A body never stands there.
   private func read(_ line: String) {
     if line.contains(Ledger.marker) { world.fail("a body in the log: \(line)") }
-    let isRelayed = line.contains("message relayed")
+    let isRelayed =
+      line.contains("message relayed") || line.contains("message for the inbox")
+      || line.contains("message waits")
     guard isRelayed || line.contains("message later") else { return }
     var fields: [Substring: Substring] = [:]
     for word in line.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
@@ -159,7 +180,7 @@ final class SimulatedServer {
   func checkBounds() {
     for reactor in reactors {
       let board: Switchboard = reactor.switchboard
-      let held = board.entries.values.reduce(0) { $0 + $1.session.pendingBytes }
+      let held = board.entries.values.reduce(0) { $0 + $1.session.pendingBytes + $1.inbox.waitingBytes }
       if board.heldBytes != held { world.fail("the server counts \(board.heldBytes) bytes held, and holds \(held)") }
     }
     for place in places.values {
@@ -193,6 +214,9 @@ final class SimulatedServer {
       }
       if session.pendingBytes > 0 { return "server: \(session.pendingBytes) bytes pending for \(session.user)" }
       if !place.entry.senders.isEmpty { return "server: sender records are left at \(session.user)" }
+      if session.isActive, !session.isSendOnly, place.entry.inbox.phase != .live {
+        return "server: \(session.user) is \(place.entry.inbox.phase)"
+      }
       return nil
     }
   }

@@ -7,6 +7,12 @@ extension Scenario {
     var draw = ScenarioDraw(seed: seed)
     return draw.scenario()
   }
+
+  /// The same, with a store that takes messages, and with people who come later, and leave and come back.
+  static func drawnWithInboxes(_ seed: UInt64) -> Scenario {
+    var draw = ScenarioDraw(seed: seed)
+    return draw.scenarioWithInboxes()
+  }
 }
 
 /// Draws one scenario. Each impairment by itself is rare, so that most runs have a handful of them.
@@ -18,6 +24,42 @@ struct ScenarioDraw {
   private var people = ["alice", "bob"]
 
   init(seed: UInt64) { random = SeededRandom(seed: seed, purpose: 0xD4A3) }
+
+  mutating func scenarioWithInboxes() -> Scenario {
+    var scenario = scenario()
+    scenario.keepsInboxes = true
+    var comings: [ScriptedDeed] = []
+    for name in people {
+      guard scenario.flows.contains(where: { $0.from == name || $0.to == name }) else { continue }
+      if chance(0.3) {
+        scenario.online.removeAll { $0 == name }
+        comings.append(ScriptedDeed(time(500...5000), .start(name)))
+        note("\(name) comes later")
+      } else if chance(0.3) {
+        let (begin, stay) = (time(200...3000), time(20...1500))
+        for index in 0..<Int64(number(1...8)) {
+          comings.append(ScriptedDeed(begin + stay * (2 * index), .leave(name)))
+          comings.append(ScriptedDeed(begin + stay * (2 * index + 1), .start(name)))
+        }
+        note("\(name) leaves and comes back")
+      }
+      if chance(0.1) {
+        comings.append(ScriptedDeed(.zero, .room(name, UInt32(pick([8, 32])), .every(.milliseconds(5)))))
+      }
+    }
+    if chance(0.2) {
+      scenario.storeAway = spans(20...1500)
+      note("the store is away")
+    }
+    let (script, deeds) = (scenario.script, comings)
+    scenario.script = { world in
+      script(world)
+      for deed in deeds { deed.happen(in: world) }
+    }
+    scenario.timeLimit = scenario.timeLimit + .seconds(120)
+    scenario.name += "; with inboxes, " + parts.suffix(4).joined(separator: ", ")
+    return scenario
+  }
 
   mutating func scenario() -> Scenario {
     var scenario = Scenario(name: "drawn")
@@ -236,6 +278,7 @@ struct ScriptedDeed: Sendable {
     /// nil: the server.
     case kill(String?)
     case start(String?)
+    case leave(String)
   }
 
   private let at: Interval
@@ -259,6 +302,7 @@ struct ScriptedDeed: Sendable {
       case .cut(let name): world.client(name).cutConnection()
       case .room: break
       case .kill(let name): name.map { world.client($0).kill() } ?? world.server.kill()
+      case .leave(let name): world.client(name).leave()
       case .start(let name): name.map { world.client($0).start() } ?? world.server.start()
       }
     }

@@ -3,7 +3,7 @@ import SimpCore
 /// What networks do: lose, double, overtake, break, block, forge.
 extension Scenario {
   /// Every scenario of the suite.
-  static let all: [Scenario] = networks + keys + blocked + servers + recipients + senders + roads + limits
+  static let all: [Scenario] = networks + keys + blocked + servers + recipients + senders + roads + limits + inboxes
 
   /// From and to, in milliseconds since the beginning.
   private static func span(_ from: Int64, _ to: Int64) -> Range<Interval> {

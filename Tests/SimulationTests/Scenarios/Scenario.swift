@@ -11,6 +11,12 @@ struct Scenario: Sendable {
   /// How often keys have to change in each direction, all clients and sessions of a run together.
   var leastKeyChanges: UInt64 = 0
   var storeDelay = Interval.zero
+  /// The store takes messages for who is away.
+  var keepsInboxes = false
+  /// When the store is away: what it is asked at the edges it may have done without an answer.
+  var storeAway: [Range<Interval>] = []
+  /// How many messages have to go into an inbox in each run.
+  var leastStored = 0
   var streamUp = StreamConditions()
   var streamDown = StreamConditions()
   /// When TCP passes nothing either way, counted from the beginning.

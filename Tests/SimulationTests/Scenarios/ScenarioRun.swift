@@ -22,6 +22,8 @@ struct ScenarioRun: Sendable {
     let world = World(
       seed: seed, reactors: scenario.reactors, keyLimits: scenario.keyLimits, storeDelay: scenario.storeDelay,
       serverSleeps: scenario.serverSleeps)
+    world.server.keepsInboxes = scenario.keepsInboxes
+    world.server.storeIsAway(scenario.storeAway)
     var up = scenario.up
     var down = scenario.down
     let off = scenario.udpOff.map { world.span($0) }
@@ -58,6 +60,7 @@ struct ScenarioRun: Sendable {
         checkBounds(world)
       }
     }
+    if !world.ledger.isComplete { for restless in unrest(world) { world.fail("the time is over: \(restless)") } }
     world.ledger.checkAllArrived()
     if scenario.heals { world.heal() }
     settle(world, scenario)
@@ -78,6 +81,7 @@ struct ScenarioRun: Sendable {
     for second: Int64 in [3, 6, 9, 13, 17] where !unrest(world).isEmpty {
       while world.failures.isEmpty, world.step(limit: landed + .seconds(second)) {}
     }
+    for user in world.server.store.behind { world.fail("something is left in the inbox of \(user)") }
     for restless in unrest(world) { world.fail("not at rest: \(restless)") }
     // The first minute without UDP is one of many probes.
     while world.failures.isEmpty, world.step(limit: landed + .seconds(60)) {}
@@ -131,6 +135,9 @@ struct ScenarioRun: Sendable {
     }
     if min(keyChanges.up, keyChanges.down) < scenario.leastKeyChanges {
       failures.append("keys changed \(keyChanges) times, at least \(scenario.leastKeyChanges) each way was to be seen")
+    }
+    if world.server.store.stored < scenario.leastStored {
+      failures.append("\(world.server.store.stored) messages were stored, at least \(scenario.leastStored) were to be")
     }
     if scenario.expectsForgery, world.forged == 0 { failures.append("nobody forged anything") }
     if Double(retransmissions) > scenario.mostSentAgain * Double(messages) {

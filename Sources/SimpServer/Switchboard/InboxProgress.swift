@@ -1,0 +1,83 @@
+internal import SimpCore
+internal import SimpRedis
+
+/// How far a session is with its user's inbox, and what waits for that.
+///
+/// The reactor of the session alone decides whether its device is live; the scripts of the store see to it that an inbox
+/// with something in it and a live endpoint never stand together.
+struct InboxProgress {
+  enum Phase {
+    /// Its endpoint is being written: nobody knows yet whether the inbox is empty.
+    case entering
+    /// Something is in the inbox: the device gets messages from there alone.
+    case catchingUp
+    /// Everything there was read. It has to be confirmed, and the endpoint to be written again.
+    case levelling
+    /// Nothing is in the inbox: messages go to the device.
+    case live
+  }
+
+  var phase = Phase.entering
+  /// Came in `entering` or `levelling`, which are short, in their order.
+  // BOUND: as many as the session has room for, and bytes of all that the reactor holds.
+  private(set) var waiting: [Relay] = []
+  private(set) var waitingBytes = 0
+  private var waitingKeys: Set<MessageName> = []
+  /// Messages for the inbox that have no answer yet.
+  var appends = 0
+  /// The endpoint is being written, to become live.
+  var isAsked = false
+  /// The store has a newer session of the user.
+  var isSuperseded = false
+  /// Somebody else added to the inbox since the endpoint was last written: `live` as the answer says nothing then.
+  var isDoubtful = false
+
+  /// The last entry that was handed over.
+  var cursor: InboxEntry.ID?
+  var isReading = false
+  // BOUND: the window of the session.
+  /// Entries that the device was handed and has not confirmed.
+  var handedOver: [MessageKey: InboxEntry.ID] = [:]
+  // BOUND: as `handedOver`; none is read while more than that waits.
+  /// Entries that the device has and the store does not know of yet.
+  var confirmed: [InboxEntry.ID] = []
+  /// Of them those the store is being told of.
+  var confirming = 0
+  /// When to go on after a failure.
+  var wake = Instant.never
+  /// Messages handed over since it was last live, for the log.
+  var handedOverCount = 0
+
+  /// Nothing read waits for the device or the store.
+  var isClear: Bool { handedOver.isEmpty && confirmed.isEmpty && confirming == 0 && !isReading && appends == 0 }
+
+  private struct MessageName: Hashable {
+    var from: String
+    var device: UInt32
+    var order: UInt64
+  }
+
+  private static func name(_ relay: Relay) -> MessageName {
+    MessageName(from: relay.from, device: relay.device, order: relay.order)
+  }
+
+  func isWaiting(from user: String, device: UInt32, order: UInt64) -> Bool {
+    !waitingKeys.isEmpty && waitingKeys.contains(MessageName(from: user, device: device, order: order))
+  }
+
+  mutating func wait(_ relay: Relay) {
+    waiting.append(relay)
+    waitingBytes += relay.message.bytes.count
+    waitingKeys.insert(Self.name(relay))
+  }
+
+  /// What waited; nothing does any more.
+  mutating func takeWaiting() -> [Relay] {
+    defer {
+      waiting = []
+      waitingBytes = 0
+      waitingKeys = []
+    }
+    return waiting
+  }
+}

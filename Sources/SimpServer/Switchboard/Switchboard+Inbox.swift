@@ -1,0 +1,209 @@
+internal import SimpCore
+internal import SimpRedis
+internal import SimpSupport
+
+/// Messages for who is away, or has no room: into the inbox.
+extension Switchboard {
+  /// Puts a message into its recipient's inbox. Its sender hears STORED, or LATER, when the store has answered.
+  ///
+  /// - Parameters:
+  ///   - target: the recipient's session, of this reactor; nil: nobody knows of one.
+  ///   - knownDead: the epoch of a session that is known to be over; 0 for none.
+  func store(_ relay: Relay, at target: SessionEntry?, knownDead: UInt64 = 0) -> MessageVerdict {
+    switch ports.inboxState {
+    case .ready: break
+    case .away: return .later(.unavailable, retryAfter: WireTimes.retryNotOnline)
+    // As if there were no inbox.
+    case .off: return later(target)
+    }
+    let size = relay.message.bytes.count
+    // BOUND: what waits for the store's answer.
+    guard appendingBytes + size <= heldShare else {
+      counters.heldFull.add()
+      return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
+    }
+    appendingBytes += size
+    if let target {
+      target.inbox.appends += 1
+      // Whatever comes from now on goes behind it.
+      if target.inbox.phase == .live {
+        target.inbox.phase = .catchingUp
+        counters.spills.add()
+      }
+    }
+    log.debug(
+      "message for the inbox",
+      ["from": relay.from, "id": relay.messageId, "to": relay.to, "order": relay.order, "bytes": size])
+    let entering = InboxOrder.Entering(
+      relay: relay, session: target?.session.id, knownDead: knownDead, end: ports.now + InboxOrder.patience)
+    let going = inboxOrder.enter(entering) { target?.holdsAll($0, from: relay.from, device: relay.device) ?? false }
+    for message in going { append(message) }
+    return .held
+  }
+
+  private func append(_ entering: InboxOrder.Entering) {
+    let relay = entering.relay
+    let message = InboxMessage(
+      from: relay.from, device: relay.device, order: relay.order, floor: relay.floor,
+      payload: Array(relay.message.payload), expires: ports.wallClockMilliseconds + ServerLimits.inboxMilliseconds)
+    let epoch = entering.session.flatMap { entries[$0]?.session.epoch }
+    ports.append(
+      message, to: relay.to, knownDead: entering.knownDead, spilling: epoch ?? 0
+    ) { [weak self] answer in
+      self?.appended(relay, at: entering.session, knownDead: entering.knownDead, answer)
+    }
+  }
+
+  /// Those that waited in vain for what they overtook go back to their senders.
+  func tick(now: Instant) {
+    for entering in inboxOrder.expire(now: now) {
+      let target = leaves(entering.relay, entering.session)
+      let code: ErrorCode = target == nil ? .notOnline : .noRoom
+      report(entering.relay, .later, code: code, retryAfter: WireTimes.retryNoRoom, now: now)
+      if let target { catchUp(target) }
+    }
+  }
+
+  /// The message is on its way no more.
+  private func leaves(_ relay: Relay, _ session: UInt64?) -> SessionEntry? {
+    appendingBytes -= relay.message.bytes.count
+    guard let target = session.flatMap({ entries[$0] }) else { return nil }
+    target.inbox.appends -= 1
+    return target.session.isActive ? target : nil
+  }
+
+  /// What is said while there is no inbox.
+  private func later(_ target: SessionEntry?) -> MessageVerdict {
+    guard let target else { return .later(.notOnline, retryAfter: WireTimes.retryNotOnline) }
+    let isShort = target.inbox.phase == .live
+    return .later(.noRoom, retryAfter: isShort ? WireTimes.retryNoRoom : WireTimes.retryNotOnline)
+  }
+
+  private func appended(_ relay: Relay, at id: UInt64?, knownDead: UInt64, _ answer: InboxAnswer?) {
+    let now = ports.now
+    let target = leaves(relay, id)
+    switch answer {
+    case .stored, .duplicate: break
+    case .full, .live, nil: inboxOrder.fellOut(relay)
+    }
+    switch answer {
+    case .stored, .duplicate:
+      counters.stored.add()
+      report(relay, .stored, code: .unspecified, now: now)
+      // A session that was taken for dead, and is not, has to hear of it.
+      if knownDead > 0 { tellAll(.stored(user: relay.to), now: now) }
+    case .full(let limit):
+      counters.inboxFull.add()
+      log.debug("inbox full", ["user": relay.to, "from": relay.from, "limit": "\(limit)"])
+      report(relay, .later, code: .noRoom, retryAfter: WireTimes.retryNotOnline, now: now)
+    case .live(let node, let epoch):
+      // Of a session here: a newer one exists, which is told of soon.
+      guard id == nil else {
+        report(relay, .later, code: .notOnline, retryAfter: WireTimes.retryNoRoom, now: now)
+        break
+      }
+      findLive(relay, node: node, epoch: epoch, knownDead: knownDead, now: now)
+    case nil:
+      report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
+    }
+    if let target { catchUp(target) }
+  }
+
+  /// The store says that the user is live, and this reactor knows of no session.
+  private func findLive(_ relay: Relay, node other: String, epoch: UInt64, knownDead: UInt64, now: Instant) {
+    guard epoch > knownDead else {
+      return report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
+    }
+    guard other != node else {
+      // Behind what the other reactors have told: if it is there, it is known then.
+      return ports.post(.again(relay, knownDead: epoch), to: reactor)
+    }
+    ports.isAlive(node: other) { [weak self] isAlive in
+      guard let self else { return }
+      if isAlive == false { return self.again(relay, knownDead: epoch, now: self.ports.now) }
+      let code: ErrorCode = isAlive == nil ? .unavailable : .notOnline
+      self.report(relay, .later, code: code, retryAfter: WireTimes.retryNotOnline, now: self.ports.now)
+    }
+  }
+
+  /// Looks once more where a message goes whose recipient the store took for live.
+  func again(_ relay: Relay, knownDead: UInt64, now: Instant) {
+    if let location = location(of: relay.to) {
+      var relay = relay
+      relay.location = location
+      if location.address.reactor == reactor { return take(relay, now: now) }
+      return ports.post(.relay(relay), to: location.address.reactor)
+    }
+    conclude(relay, store(relay, at: nil, knownDead: knownDead), now: now)
+  }
+
+  // MARK: - Live or not
+
+  /// An endpoint was written.
+  func endpointWritten(_ record: EndpointRecord, state: EndpointState, now: Instant) {
+    guard let location = location(of: record.user), location.address.reactor == reactor,
+      location.epoch == record.epoch, let entry = entries[location.address.session], entry.session.isActive
+    else { return }
+    entry.inbox.isAsked = false
+    switch state {
+    case .superseded:
+      // A newer session ends this one, unless it was over before it began.
+      entry.inbox.isSuperseded = true
+      tryAgain(entry)
+    case .live:
+      guard entry.inbox.appends == 0, !entry.inbox.isDoubtful else {
+        entry.inbox.isDoubtful = false
+        beginCatchingUp(entry, now: now)
+        break
+      }
+      becomeLive(entry, now: now)
+    case .catchingUp:
+      entry.inbox.isDoubtful = false
+      beginCatchingUp(entry, now: now)
+    }
+  }
+
+  private func becomeLive(_ entry: SessionEntry, now: Instant) {
+    guard entry.inbox.phase != .live else { return }
+    if entry.inbox.handedOverCount > 0 {
+      log.info("caught up", ["user": entry.session.user, "messages": entry.inbox.handedOverCount])
+      entry.inbox.handedOverCount = 0
+    }
+    entry.inbox.phase = .live
+    entry.inbox.cursor = nil
+    takeWaiting(of: entry, now: now)
+  }
+
+  func beginCatchingUp(_ entry: SessionEntry, now: Instant) {
+    entry.inbox.phase = .catchingUp
+    takeWaiting(of: entry, now: now)
+    catchUp(entry)
+  }
+
+  private func takeWaiting(of entry: SessionEntry, now: Instant) {
+    heldBytes -= entry.inbox.waitingBytes
+    for relay in entry.inbox.takeWaiting() { take(relay, now: now) }
+  }
+
+  /// Something was added to the user's inbox past his endpoint.
+  func noteStored(user: String) {
+    guard let location = location(of: user), location.address.reactor == reactor,
+      let entry = entries[location.address.session], entry.session.isActive
+    else { return }
+    entry.inbox.isDoubtful = true
+    if entry.inbox.phase == .live { entry.inbox.phase = .catchingUp }
+    catchUp(entry)
+  }
+
+  /// The store is away: what waits for its word goes back to its senders.
+  func storeWentDown(now: Instant) {
+    for entry in entries.values where !entry.inbox.waiting.isEmpty { returnWaiting(of: entry, .unavailable, now: now) }
+  }
+
+  func returnWaiting(of entry: SessionEntry, _ code: ErrorCode, now: Instant) {
+    heldBytes -= entry.inbox.waitingBytes
+    for relay in entry.inbox.takeWaiting() {
+      report(relay, .later, code: code, retryAfter: WireTimes.retryNotOnline, now: now)
+    }
+  }
+}
