@@ -26,6 +26,9 @@ final class InboxStore {
   private(set) var state = InboxState.away
   /// What was said of it in the log last.
   private var told: RedisDurability?
+  /// Asks again how durable the store is, when it did not say.
+  private var asking: LoopTimer!
+  private let loop: EventLoop
 
   // BOUND: batches under way, each of at most `batchMessages`: that is what Redis does before its deadline.
   private static let maximumBatches = 2
@@ -33,18 +36,21 @@ final class InboxStore {
 
   /// - Parameters:
   ///   - acceptsMemory: STORED may be said of what only the memory of Redis holds.
-  init(link: RedisLink, limits: InboxLimits, acceptsMemory: Bool, log: Log) {
+  init(loop: EventLoop, link: RedisLink, limits: InboxLimits, acceptsMemory: Bool, log: Log) {
+    self.loop = loop
     self.link = link
     directory = InboxDirectory(link: link)
     self.limits = limits
     self.acceptsMemory = acceptsMemory
     self.log = log
+    asking = loop.makeTimer { [unowned self] in self.storeIsUp() }
   }
 
   // MARK: - The store
 
   /// The link came up: how durable its answers are is asked each time, for it can be set while Redis runs.
   func storeIsUp() {
+    guard link.isUp else { return }
     link.durability { [weak self] result in
       guard let self, self.link.isUp else { return }
       switch result {
@@ -54,6 +60,7 @@ final class InboxStore {
         self.tell(durability)
       case .failure(let error):
         self.log.warn("redis does not say how durable it is", ["reason": error])
+        self.asking.arm(at: self.loop.now + .seconds(1))
       }
     }
   }

@@ -71,7 +71,8 @@ final class Reactor: @unchecked Sendable {
       if self.number == 0 { self.board.rewriteRevocations() }
     }
     inbox = InboxStore(
-      link: store.link, limits: shared.limits.inbox, acceptsMemory: shared.limits.storedMeansMemory, log: shared.log)
+      loop: loop, link: store.link, limits: shared.limits.inbox, acceptsMemory: shared.limits.storedMeansMemory,
+      log: shared.log)
     store.onUp = { [inbox] in inbox?.storeIsUp() }
     store.onDown = { [unowned self] in
       self.inbox.storeIsDown()
