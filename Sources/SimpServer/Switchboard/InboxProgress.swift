@@ -23,6 +23,9 @@ struct InboxProgress {
   private(set) var waiting: [Relay] = []
   private(set) var waitingBytes = 0
   private var waitingKeys: Set<MessageName> = []
+  /// Since when the session has no room for more, but for what came free and was not half of it.
+  var fullSince: Instant?
+  static let fullBeforeSpill = Interval.seconds(1)
   /// Messages for the inbox that have no answer yet.
   var appends = 0
   /// The endpoint is being written, to become live.

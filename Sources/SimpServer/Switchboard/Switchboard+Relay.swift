@@ -124,7 +124,7 @@ extension Switchboard {
     let fillsGap = target.isBelowPending(from: relay.from, device: relay.device, order: relay.order)
     guard target.session.hasRoom(bytes: size, fillsGap: fillsGap) else {
       counters.pendingFull.add()
-      return store(relay, at: target)
+      return spill(relay, from: target, retryAfter: WireTimes.retryNoRoom)
     }
     guard target.isWithinWindow(from: relay.from, device: relay.device, order: relay.order) else {
       return .later(.noRoom, retryAfter: WireTimes.retryNoRoom)
@@ -133,7 +133,7 @@ extension Switchboard {
     // session bounds it.
     guard fillsGap || heldBytes + size <= heldShare else {
       counters.heldFull.add()
-      return store(relay, at: target)
+      return spill(relay, from: target, retryAfter: WireTimes.retryNotOnline)
     }
     heldBytes += relay.message.bytes.count
     let key = target.add(from: relay.from, device: relay.device, order: relay.order, origin: relay.origin)
@@ -147,6 +147,17 @@ extension Switchboard {
       ])
     ports.needsFlush(target)
     return .held
+  }
+
+  /// There is no room for the message. If that goes on it goes into the inbox, and everything behind it; one that is full
+  /// for a moment in a rush has room again before the store would have answered.
+  private func spill(_ relay: Relay, from target: SessionEntry, retryAfter: Interval) -> MessageVerdict {
+    let since = target.inbox.fullSince ?? ports.now
+    target.inbox.fullSince = since
+    guard ports.inboxState == .ready, since + InboxProgress.fullBeforeSpill <= ports.now else {
+      return .later(.noRoom, retryAfter: retryAfter)
+    }
+    return store(relay, at: target)
   }
 
   /// Whether the recipient is live is decided in a moment: the message waits for that.
@@ -208,6 +219,9 @@ extension Switchboard {
         }
         send(report, now: now)
       }
+    }
+    if session.pendingMessages * 2 <= session.roomMessages, session.pendingBytes * 2 <= session.roomBytes {
+      entry.inbox.fullSince = nil
     }
     catchUp(entry)
   }
