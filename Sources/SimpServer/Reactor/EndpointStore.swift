@@ -119,7 +119,7 @@ final class EndpointStore {
       directory.writeEndpoint(
         user: record.user, device: record.device, epoch: record.epoch, connectionId: record.connectionId,
         address: record.address, transport: record.address == nil ? .tcp : .udp, since: record.since
-      ) { settle($0.map { $0 }) }
+      ) { settle($0.map { Optional($0) }) }
     } else {
       directory.removeEndpoint(user: record.user, device: record.device, epoch: record.epoch) {
         settle($0.map { _ in nil })

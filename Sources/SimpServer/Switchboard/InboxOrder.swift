@@ -43,9 +43,6 @@ struct InboxOrder {
   /// The least time at which a wait is over, never below the true one; `expire` brings it up to date.
   private(set) var deadline = Instant.never
 
-  /// Conversations something waits in.
-  var waitingCount: Int { states.values.reduce(0) { $0 + $1.waiting.count } }
-
   /// Takes a message in.
   ///
   /// - Parameter isPending: whether the recipient's session holds all orders of a range that is not empty.

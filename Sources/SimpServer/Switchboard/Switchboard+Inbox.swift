@@ -14,7 +14,8 @@ extension Switchboard {
     case .ready: break
     case .away: return .later(.unavailable, retryAfter: WireTimes.retryNotOnline)
     // As if there were no inbox.
-    case .off: return later(target)
+    case .off where target == nil: return .later(.notOnline, retryAfter: WireTimes.retryNotOnline)
+    case .off: return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
     }
     let size = relay.message.bytes.count
     // BOUND: what waits for the store's answer.
@@ -72,20 +73,10 @@ extension Switchboard {
     return target.session.isActive ? target : nil
   }
 
-  /// What is said while there is no inbox.
-  private func later(_ target: SessionEntry?) -> MessageVerdict {
-    guard let target else { return .later(.notOnline, retryAfter: WireTimes.retryNotOnline) }
-    let isShort = target.inbox.phase == .live
-    return .later(.noRoom, retryAfter: isShort ? WireTimes.retryNoRoom : WireTimes.retryNotOnline)
-  }
-
   private func appended(_ relay: Relay, at id: UInt64?, knownDead: UInt64, _ answer: InboxAnswer?) {
     let now = ports.now
     let target = leaves(relay, id)
-    switch answer {
-    case .stored, .duplicate: break
-    case .full, .live, nil: inboxOrder.fellOut(relay)
-    }
+    if answer != .stored, answer != .duplicate { inboxOrder.fellOut(relay) }
     switch answer {
     case .stored, .duplicate:
       counters.stored.add()
@@ -197,13 +188,11 @@ extension Switchboard {
 
   /// The store is away: what waits for its word goes back to its senders.
   func storeWentDown(now: Instant) {
-    for entry in entries.values where !entry.inbox.waiting.isEmpty { returnWaiting(of: entry, .unavailable, now: now) }
-  }
-
-  func returnWaiting(of entry: SessionEntry, _ code: ErrorCode, now: Instant) {
-    heldBytes -= entry.inbox.waitingBytes
-    for relay in entry.inbox.takeWaiting() {
-      report(relay, .later, code: code, retryAfter: WireTimes.retryNotOnline, now: now)
+    for entry in entries.values where !entry.inbox.waiting.isEmpty {
+      heldBytes -= entry.inbox.waitingBytes
+      for relay in entry.inbox.takeWaiting() {
+        report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
+      }
     }
   }
 }

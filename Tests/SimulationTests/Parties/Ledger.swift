@@ -28,7 +28,6 @@ final class Ledger {
   private(set) var laterEvents = 0
   private(set) var firstByUDP = 0
   private(set) var taken = 0
-  private(set) var stored = 0
   private(set) var unfinished = 0
   private var newestShown: [String: Int] = [:]
   private var instanceBegan: [String: Instant] = [:]
@@ -92,7 +91,6 @@ final class Ledger {
     switch state {
     case .delivered: if message.takenBy.isEmpty { fail("\(name) is DELIVERED and no application took it") }
     case .stored:
-      stored += 1
       messages[name]?.isStored = true
     default: fail("\(name) ended as \(state)")
     }

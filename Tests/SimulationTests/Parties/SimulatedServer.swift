@@ -63,6 +63,14 @@ final class SimulatedServer {
     reactors = []
   }
 
+  /// Kills it at these times, and starts it again so much later; in milliseconds since the beginning.
+  func scheduleKills(at times: [Int64], for outage: Int64) {
+    for time in times {
+      world.at(.milliseconds(time)) { [unowned self] in kill() }
+      world.at(.milliseconds(time + outage)) { [unowned self] in start() }
+    }
+  }
+
   func storeIsAway(_ spans: [Range<Interval>]) {
     storeAway = spans.map { world.span($0) }
     for span in spans {

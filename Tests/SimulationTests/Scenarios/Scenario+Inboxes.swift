@@ -82,10 +82,7 @@ extension Scenario {
         scenario.name = "the server is killed while an inbox is read"
         scenario.script = { world in
           world.at(.seconds(4)) { world.client("bob").start() }
-          for time: Int64 in [1000, 4080, 4700] {
-            world.at(.milliseconds(time)) { world.server.kill() }
-            world.at(.milliseconds(time + 300)) { world.server.start() }
-          }
+          world.server.scheduleKills(at: [1000, 4080, 4700], for: 300)
         }
         return scenario
       }(),

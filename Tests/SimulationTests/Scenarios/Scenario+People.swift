@@ -9,10 +9,7 @@ extension Scenario {
     // The recipient may be back long before the sender, and wait for a gap in vain.
     scenario.lateAllowed = 50
     scenario.leastByUDP = 0
-    scenario.script = { world in
-      world.at(.milliseconds(2500)) { world.server.kill() }
-      world.at(.milliseconds(4000)) { world.server.start() }
-    }
+    scenario.script = { $0.server.scheduleKills(at: [2500], for: 1500) }
     return scenario
   }()
 
@@ -25,12 +22,7 @@ extension Scenario {
       scenario.storeDelay = .milliseconds(3)
       scenario.latencyLimit = .seconds(40)
       scenario.lateAllowed = 60
-      scenario.script = { world in
-        for time: Int64 in [1500, 3500, 6000] {
-          world.at(.milliseconds(time)) { world.server.kill() }
-          world.at(.milliseconds(time + 700)) { world.server.start() }
-        }
-      }
+      scenario.script = { $0.server.scheduleKills(at: [1500, 3500, 6000], for: 700) }
       return scenario
     }(),
     {
