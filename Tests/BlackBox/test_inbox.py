@@ -83,6 +83,36 @@ def test_what_he_has_not_confirmed_comes_again_with_the_next_login(away, clients
     assert second.texts() == texts(range(7, 20))
 
 
+def test_what_he_gives_back_comes_again_before_what_follows_it(away, clients, server):
+    alice, bob = away
+    sent = [alice.send(bob, f"{number}") for number in range(300)]
+    wait_all([alice], all_in(STORED, sent))
+    b = clients.new(bob, room=(40, 1 << 20))
+    b.confirms = False
+    b.login()
+    b.wait(lambda: len(b.inbox) == 40)
+    given_back = b.inbox[20]
+    # Room for the next read, and while that is under way, or just answered, one of the first read goes back.
+    for message in b.inbox[:20] + b.inbox[21:]:
+        b.send_outcome(DELIVERED, message)
+    b.send_outcome(LATER, given_back)
+    b.seen[given_back.from_user, given_back.message_id >> 40].discard(given_back.order)
+    before = len(b.inbox)
+    b.confirms = True
+    b.wait(lambda: given_back.order in [each.order for each in b.inbox[before:]])
+    # It is confirmed from here on; what came before it and was not confirmed then comes with the next login at the latest.
+    for message in list(b.inbox):
+        b.send_outcome(DELIVERED, message)
+    b.wait(lambda: len({each.order for each in b.inbox}) == 300)
+    again = next(each for each in b.inbox[before:] if each.order == given_back.order)
+    assert again.floor <= given_back.order
+    first_after = b.inbox.index(again)
+    # Nothing that was read after it was given back has a floor above it.
+    assert all(each.floor <= given_back.order for each in b.inbox[before:first_after])
+    b.wait(lambda: server.redis("XLEN", INBOX % bob) == 0)
+    b.wait(lambda: server.endpoints(bob)[b.device]["state"] == "live")
+
+
 def test_the_floor_is_never_above_what_he_does_not_have(away, clients):
     """To its sender what is stored is finished, and its floor passes it; its recipient has to wait for it."""
     alice, bob = away

@@ -38,6 +38,8 @@ struct InboxProgress {
   /// The last entry that was handed over.
   var cursor: InboxEntry.ID?
   var isReading = false
+  /// How often reading began anew: an answer to what was asked before that is not taken.
+  private(set) var rewinds = 0
   // BOUND: the window of the session.
   /// Entries that the device was handed and has not confirmed.
   var handedOver: [MessageKey: InboxEntry.ID] = [:]
@@ -50,6 +52,12 @@ struct InboxProgress {
   var wake = Instant.never
   /// Messages handed over since it was last live, for the log.
   var handedOverCount = 0
+
+  /// What was read may be read again, from the oldest on.
+  mutating func rewind() {
+    cursor = nil
+    rewinds += 1
+  }
 
   /// Nothing read waits for the device or the store.
   var isClear: Bool { handedOver.isEmpty && confirmed.isEmpty && confirming == 0 && !isReading && appends == 0 }

@@ -13,7 +13,9 @@ extension Switchboard {
     guard entry.session.isActive, entry.inbox.phase != .live || !entry.inbox.confirmed.isEmpty else { return }
     confirm(entry)
     switch entry.inbox.phase {
-    case .catchingUp: read(entry)
+    case .catchingUp:
+      takeWaiting(of: entry, now: ports.now)
+      read(entry)
     case .levelling: level(entry)
     case .entering, .live: break
     }
@@ -48,12 +50,13 @@ extension Switchboard {
     guard session.pendingMessages == 0 || (room * 4 >= session.roomMessages && heldBytes < heldShare) else { return }
     let bytes = max(1, min(Self.readBytes, min(session.roomBytes - session.pendingBytes, heldShare - heldBytes)))
     entry.inbox.isReading = true
-    let id = session.id
+    let (id, rewinds) = (session.id, entry.inbox.rewinds)
     ports.readInbox(
       of: session.user, after: entry.inbox.cursor, count: max(1, min(room, Self.readMessages)), bytes: bytes
     ) { [weak self] entries in
       guard let self, let entry = self.entries[id], entry.session.isActive else { return }
       entry.inbox.isReading = false
+      guard rewinds == entry.inbox.rewinds else { return self.catchUp(entry) }
       guard let entries else { return self.tryAgain(entry) }
       self.take(entries, for: entry)
     }
@@ -115,8 +118,8 @@ extension Switchboard {
     if isDelivered {
       entry.inbox.confirmed.append(id)
     } else {
-      // It stays in the inbox, and is read again.
-      entry.inbox.cursor = nil
+      // It stays in the inbox, and is read again before anything behind it: the floor of that could pass it.
+      entry.inbox.rewind()
       entry.inbox.phase = .catchingUp
       tryAgain(entry)
     }

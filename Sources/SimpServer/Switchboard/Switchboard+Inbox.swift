@@ -144,13 +144,15 @@ extension Switchboard {
     case .live:
       guard entry.inbox.appends == 0, !entry.inbox.isDoubtful else {
         entry.inbox.isDoubtful = false
-        beginCatchingUp(entry, now: now)
+        beginCatchingUp(entry)
         break
       }
       becomeLive(entry, now: now)
     case .catchingUp:
       entry.inbox.isDoubtful = false
-      beginCatchingUp(entry, now: now)
+      // Whatever is there, it is nothing that this session has in its hands.
+      if entry.inbox.isClear { entry.inbox.rewind() }
+      beginCatchingUp(entry)
     }
   }
 
@@ -165,13 +167,12 @@ extension Switchboard {
     takeWaiting(of: entry, now: now)
   }
 
-  func beginCatchingUp(_ entry: SessionEntry, now: Instant) {
+  func beginCatchingUp(_ entry: SessionEntry) {
     entry.inbox.phase = .catchingUp
-    takeWaiting(of: entry, now: now)
     catchUp(entry)
   }
 
-  private func takeWaiting(of entry: SessionEntry, now: Instant) {
+  func takeWaiting(of entry: SessionEntry, now: Instant) {
     heldBytes -= entry.inbox.waitingBytes
     for relay in entry.inbox.takeWaiting() { take(relay, now: now) }
   }

@@ -169,7 +169,7 @@ extension Switchboard {
     else {
       counters.pendingFull.add()
       // Those that wait go before it: it would wait for them in vain.
-      if ports.inboxState == .ready { beginCatchingUp(target, now: ports.now) }
+      if ports.inboxState == .ready { beginCatchingUp(target) }
       return store(relay, at: target)
     }
     heldBytes += size
