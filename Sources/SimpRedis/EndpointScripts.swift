@@ -2,6 +2,9 @@
 ///
 /// Epochs stay below 2^53, because Lua counts in doubles, and are written with `%.0f`, because Lua's own conversion
 /// rounds to 14 digits. All keys of a script carry the same `{u:USER}`, so that they share a slot.
+///
+/// Those that write run also when Redis is full: they add little, and without them nobody could log in and take out what
+/// fills it.
 enum EndpointScripts {
   /// BOUND: how many outboxes of a user are remembered. A client makes a new one at each start; forgetting an old one
   /// is harmless, for an outbox that comes back presents its number, and numbers are never given twice.
@@ -10,6 +13,7 @@ enum EndpointScripts {
   /// KEYS: devices. ARGV: outbox id, presented number, proposed epoch, send-only (1 or 0), outboxes remembered.
   /// Returns the device number and the epoch, the epoch 0 for a send-only login.
   static let openSession = """
+    #!lua flags=allow-oom
     local devices, outbox, presented = KEYS[1], ARGV[1], tonumber(ARGV[2])
     local stored = redis.call('HMGET', devices, outbox, 'last', 'epoch')
     local number = tonumber(stored[1] or '0')
@@ -61,6 +65,7 @@ enum EndpointScripts {
   /// Also raises the stored epoch and the highest number to this session's: after Redis lost its data the fence and
   /// the numbers are back with the first endpoint that is written again.
   static let writeEndpoint = """
+    #!lua flags=allow-oom
     local devices, endpoints, device, epoch = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
     local stored = redis.call('HMGET', devices, 'epoch', 'last')
     if tonumber(stored[1] or '0') > epoch then return 0 end

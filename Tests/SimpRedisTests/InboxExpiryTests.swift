@@ -19,7 +19,7 @@ import Testing
     #expect(try await rig.orders() == [1, 2, 3, 4])
 
     let entries = try await rig.read()
-    #expect(try await rig.drop(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 2))
+    #expect(try await rig.remove(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 2))
     // The fourth is over, but stands behind one that is not.
     #expect(try await rig.expire(now: 200) == [])
     #expect(try await rig.expire(now: 300) == [3, 4])
@@ -52,14 +52,14 @@ import Testing
     // Named until nothing is over any more: whoever looks may die on the way.
     #expect(try await rig.expire(now: 150) == [1])
     #expect(try await rig.expiring(before: 150) == ["bob"])
-    #expect(try await rig.drop([rig.read()[0]]) == InboxRemoval(removed: 1, left: 1))
+    #expect(try await rig.remove([rig.read()[0]]) == InboxRemoval(removed: 1, left: 1))
     #expect(try await rig.expiring(before: 150) == ["bob"])
     #expect(try await rig.expire(now: 150) == [])
     #expect(try await rig.expiring(before: 199) == [])
     #expect(try await rig.expiring(before: 200) == ["bob"])
 
     // The device came and took it: the index finds that out when it looks.
-    #expect(try await rig.confirm(rig.read()) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.expiring(before: 200) == ["bob"])
     #expect(try await rig.expire(now: 200) == [])
     #expect(try await rig.rig.command(["EXISTS", "simp:expiry"]) == .integer(0))
@@ -71,7 +71,7 @@ import Testing
     let rig = try await InboxRig()
     _ = try await rig.open()
     #expect(try await rig.append(1, expires: 100) == .stored)
-    #expect(try await rig.confirm(rig.read()) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     let answers: [String] = try await rig.rig.wait { redis, done in
       var answers: [String] = []
       rig.inbox.expire(user: "bob", now: 100, limit: 1) { result in

@@ -21,7 +21,7 @@ import Testing
     // What is there already is said to be there; nothing of it is trimmed.
     #expect(try await rig.append(1, limits: limits) == .duplicate)
     #expect(try await rig.orders() == [1, 2])
-    #expect(try await rig.confirm([rig.read()[0]]) == InboxRemoval(removed: 1, left: 1))
+    #expect(try await rig.remove([rig.read()[0]]) == InboxRemoval(removed: 1, left: 1))
     #expect(try await rig.append(3, limits: limits) == .stored)
     #expect(try await rig.append(4, limits: limits) == .full(.messages))
     await rig.close()
@@ -48,7 +48,7 @@ import Testing
         "messages": "4", "bytes": "399", "senders": "3", "b:alice": "200", "b:carol": "199",
       ])
 
-    #expect(try await rig.confirm([rig.read()[1]]) == InboxRemoval(removed: 1, left: 3))
+    #expect(try await rig.remove([rig.read()[1]]) == InboxRemoval(removed: 1, left: 3))
     #expect(try await rig.append(3, device: 3, payload: payload, limits: limits) == .stored)
     #expect(try await rig.append(3, device: 2, payload: [], limits: limits) == .full(.bytes))
     await rig.close()
@@ -95,9 +95,9 @@ import Testing
 
     // Those with nothing in the inbox go, the one that has been so for longest first.
     let entries = try await rig.read()
-    #expect(try await rig.confirm([entries[1]]) == InboxRemoval(removed: 1, left: 3))
+    #expect(try await rig.remove([entries[1]]) == InboxRemoval(removed: 1, left: 3))
     #expect(try await rig.rig.command(["ZINCRBY", "simp:idle:{u:bob}", "-10", "d:alice 2"]) != .null)
-    #expect(try await rig.confirm([entries[0]]) == InboxRemoval(removed: 1, left: 2))
+    #expect(try await rig.remove([entries[0]]) == InboxRemoval(removed: 1, left: 2))
     #expect(try await rig.append(1, device: 4, limits: limits) == .stored)
     #expect(try await rig.append(1, device: 1, limits: limits) == .duplicate)
     #expect(try await rig.append(1, device: 5, limits: limits) == .stored)
@@ -115,7 +115,7 @@ import Testing
     _ = try await rig.open()
     let limits = Self.limits { $0.senderDevices = 1 }
     #expect(try await rig.append(1, limits: limits) == .stored)
-    #expect(try await rig.confirm(rig.read()) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.append(2, limits: limits) == .stored)
     #expect(try await rig.append(1, device: 2, limits: limits) == .full(.senderDevices))
     #expect(try await rig.append(1, limits: limits) == .duplicate)

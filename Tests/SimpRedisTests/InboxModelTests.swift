@@ -50,8 +50,7 @@ private struct InboxModel {
   }
 
   /// - Parameter count: how many from the head.
-  mutating func remove(_ count: Int, session: UInt64?) -> InboxRemoval? {
-    if let session, epoch > session { return nil }
+  mutating func remove(_ count: Int) -> InboxRemoval {
     entries.removeFirst(count)
     return InboxRemoval(removed: count, left: entries.count)
   }
@@ -97,20 +96,14 @@ private struct Seeded: RandomNumberGenerator {
       case 4:
         guard let session else { continue }
         #expect(try await rig.leave(session) == model.leave(session.epoch), context)
-      case 5...8:
-        guard let session else { continue }
+      case 5...9:
         let count = Int.random(in: 0...model.entries.count, using: &random)
         let head = Array(try await rig.read().prefix(count))
-        let expected = model.remove(count, session: session.epoch)
-        #expect(try await rig.confirm(head, epoch: session.epoch) == expected, context)
+        let expected = model.remove(count)
+        #expect(try await rig.remove(head) == expected, context)
         // The same word again, as after a lost reply.
-        let again = model.remove(0, session: session.epoch)
-        #expect(try await rig.confirm(head, epoch: session.epoch) == again, context)
-      case 9:
-        let count = Int.random(in: 0...min(2, model.entries.count), using: &random)
-        let head = Array(try await rig.read().prefix(count))
-        let expected = model.remove(count, session: nil)
-        #expect(try await rig.drop(head) == expected, context)
+        let again = model.remove(0)
+        #expect(try await rig.remove(head) == again, context)
       default:
         let device = UInt32.random(in: 1...2, using: &random)
         let order = UInt64.random(in: (next > 6 ? next - 6 : 1)...next + 3, using: &random)

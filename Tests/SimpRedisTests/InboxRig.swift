@@ -115,14 +115,16 @@ final class InboxRig: @unchecked Sendable {
 
   func orders() async throws -> [UInt64] { try await read().map(\.order) }
 
-  func confirm(_ entries: [InboxEntry], epoch: UInt64 = 1000, user: String = "bob") async throws -> InboxRemoval? {
-    let ids = entries.map(\.id)
-    return try await wait { $0.inbox.confirm(user: user, epoch: epoch, entries: ids, completion: $1) }
+  /// The clock of Redis.
+  func milliseconds() async throws -> UInt64 {
+    let words = try await rig.command(["TIME"]).elements?.compactMap { $0.text.flatMap { UInt64($0) } } ?? []
+    try #require(words.count == 2)
+    return words[0] * 1000 + words[1] / 1000
   }
 
-  func drop(_ entries: [InboxEntry], user: String = "bob") async throws -> InboxRemoval {
+  func remove(_ entries: [InboxEntry], user: String = "bob") async throws -> InboxRemoval {
     let ids = entries.map(\.id)
-    return try await wait { $0.inbox.drop(user: user, entries: ids, completion: $1) }
+    return try await wait { $0.inbox.remove(user: user, entries: ids, completion: $1) }
   }
 
   func expire(now: UInt64, limit: Int = 100, user: String = "bob") async throws -> [UInt64] {

@@ -97,15 +97,15 @@ import Testing
 
   @Test func whatIsConfirmedIsGoneAndStaysKnown() async throws {
     let rig = try await InboxRig()
-    let bob = try await rig.open()
+    _ = try await rig.open()
     for order in UInt64(1)...4 { #expect(try await rig.append(order) == .stored) }
     #expect(try await rig.append(1, from: "carol") == .stored)
     let entries = try await rig.read()
-    #expect(try await rig.confirm([entries[1], entries[2]], epoch: bob.epoch) == InboxRemoval(removed: 2, left: 3))
+    #expect(try await rig.remove([entries[1], entries[2]]) == InboxRemoval(removed: 2, left: 3))
     #expect(try await rig.read() == [entries[0], entries[3], entries[4]])
     // Again, and one of them twice in one call: each is counted once.
     #expect(
-      try await rig.confirm([entries[1], entries[3], entries[3]], epoch: bob.epoch)
+      try await rig.remove([entries[1], entries[3], entries[3]])
         == InboxRemoval(removed: 1, left: 2))
     #expect(
       try await rig.counts() == [
@@ -114,41 +114,38 @@ import Testing
     for order in UInt64(1)...4 { #expect(try await rig.append(order) == .duplicate) }
     #expect(try await rig.append(5) == .stored)
 
-    #expect(try await rig.confirm(rig.read(), epoch: bob.epoch) == InboxRemoval(removed: 3, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 3, left: 0))
     #expect(try await rig.counts() == ["messages": "0", "bytes": "0", "senders": "2"])
     #expect(try await rig.append(5) == .duplicate)
     #expect(try await rig.append(1, from: "carol") == .duplicate)
     #expect(try await rig.read() == [])
-    #expect(try await rig.confirm([], epoch: bob.epoch) == InboxRemoval(removed: 0, left: 0))
+    #expect(try await rig.remove([]) == InboxRemoval(removed: 0, left: 0))
     await rig.close()
   }
 
-  @Test func anOldSessionConfirmsNothing() async throws {
+  /// What a device had before another logged in, it had.
+  @Test func anOldSessionConfirmsWhatItHad() async throws {
     let rig = try await InboxRig()
-    let top = UInt64(1) << 53
-    let old = try await rig.open(0xA, epoch: top - 3)
-    #expect(try await rig.append(1) == .stored)
+    _ = try await rig.open(0xA)
+    #expect(try await rig.append(1...2).allSatisfy { $0 == .stored })
     let entries = try await rig.read()
-    let new = try await rig.open(0xB, epoch: 1)
-    #expect(new.epoch == top - 2)
-    #expect(try await rig.confirm(entries, epoch: old.epoch) == nil)
-    #expect(try await rig.read() == entries)
-    #expect(try await rig.counts()["messages"] == "1")
-    #expect(try await rig.confirm(entries, epoch: new.epoch) == InboxRemoval(removed: 1, left: 0))
-    #expect(try await rig.confirm(entries, epoch: old.epoch) == nil)
+    let new = try await rig.open(0xB)
+    #expect(try await rig.level(new) == .catchingUp)
+    #expect(try await rig.remove([entries[0]]) == InboxRemoval(removed: 1, left: 1))
+    #expect(try await rig.read() == [entries[1]])
     await rig.close()
   }
 
-  @Test func dropIsOfNoSessionAndCountsOnce() async throws {
+  @Test func aRemovalCountsOnce() async throws {
     let rig = try await InboxRig()
     _ = try await rig.open()
     for order in UInt64(1)...3 { #expect(try await rig.append(order) == .stored) }
     let entries = try await rig.read()
-    #expect(try await rig.drop(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 1))
-    #expect(try await rig.drop(Array(entries.prefix(2))) == InboxRemoval(removed: 0, left: 1))
-    // The device has confirmed it while its notice was written.
-    #expect(try await rig.confirm([entries[2]]) == InboxRemoval(removed: 1, left: 0))
-    #expect(try await rig.drop([entries[2]]) == InboxRemoval(removed: 0, left: 0))
+    #expect(try await rig.remove(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 1))
+    #expect(try await rig.remove(Array(entries.prefix(2))) == InboxRemoval(removed: 0, left: 1))
+    // Its device has confirmed it while the notice that it is over was written.
+    #expect(try await rig.remove([entries[2]]) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove([entries[2]]) == InboxRemoval(removed: 0, left: 0))
     #expect(try await rig.counts() == ["messages": "0", "bytes": "0", "senders": "1"])
     #expect(try await rig.append(1) == .duplicate)
     await rig.close()
@@ -169,7 +166,7 @@ import Testing
     #expect(try await rig.rig.command(words).text == ahead.description)
     let first = try await rig.read()
     #expect(first.map(\.order) == [1, 2])
-    #expect(try await rig.confirm(first) == InboxRemoval(removed: 2, left: 0))
+    #expect(try await rig.remove(first) == InboxRemoval(removed: 2, left: 0))
     #expect(try await rig.append(3) == .stored)
     let second = try await rig.read(after: ahead)
     #expect(second.map(\.order) == [3])
@@ -182,7 +179,7 @@ import Testing
     _ = try await rig.open()
     let keys = ["inbox", "intake", "idle"].map { RedisArgument("simp:\($0):{u:bob}") }
     #expect(try await rig.append(1) == .stored)
-    #expect(try await rig.confirm(rig.read()) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     for key in keys {
       let left = try await rig.rig.command(["PTTL", key]).integer ?? 0
       #expect(left > 29 * 86_400_000 && left <= Int64(InboxDirectory.memoryMilliseconds), "\(key)")

@@ -20,10 +20,10 @@ import Testing
     #expect(try await rig.append(3) == .stored)
 
     let entries = try await rig.read()
-    #expect(try await rig.confirm(Array(entries.prefix(2)), epoch: bob.epoch) == InboxRemoval(removed: 2, left: 1))
+    #expect(try await rig.remove(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 1))
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.append(4) == .stored)
-    #expect(try await rig.confirm(rig.read(), epoch: bob.epoch) == InboxRemoval(removed: 2, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 2, left: 0))
     // Empty, but the word has not been given back yet.
     #expect(try await rig.states() == ["catching"])
     #expect(try await rig.level(bob) == .live)
@@ -53,7 +53,7 @@ import Testing
     let bob = try await rig.open()
     #expect(try await rig.append(1) == .stored)
     #expect(try await rig.level(bob) == .catchingUp)
-    #expect(try await rig.confirm(rig.read(), epoch: bob.epoch) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.append(2) == .stored)
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.orders() == [2])
@@ -72,7 +72,7 @@ import Testing
     // The spill against the session's own late writing of its endpoint: a new address, and Redis that was away.
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.orders() == [1, 2, 3])
-    #expect(try await rig.confirm(rig.read(), epoch: bob.epoch) == InboxRemoval(removed: 3, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 3, left: 0))
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.append(4) == live(bob))
     await rig.close()
@@ -82,7 +82,7 @@ import Testing
     let rig = try await InboxRig()
     let bob = try await rig.open()
     #expect(try await rig.append(1) == .stored)
-    #expect(try await rig.confirm(rig.read(), epoch: bob.epoch) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.append(1, spilling: bob.epoch) == .duplicate)
     #expect(try await rig.states() == ["live"])
@@ -102,7 +102,7 @@ import Testing
     // Before the new one's endpoint stands there the old one spills: what it adds, the new one finds.
     #expect(try await rig.append(1, spilling: old.epoch) == .stored)
     #expect(try await rig.level(new) == .catchingUp)
-    #expect(try await rig.confirm(rig.read(), epoch: new.epoch) == InboxRemoval(removed: 1, left: 0))
+    #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.level(new) == .live)
     // After that the old one's spill goes to the new one.
     #expect(try await rig.append(2, spilling: old.epoch) == live(new))

@@ -145,7 +145,7 @@ final class RigPorts: SwitchboardPorts {
   func readInbox(
     of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
   ) { completion(nil) }
-  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
     completion(false)
   }
   func isAlive(node: String, completion: @escaping (Bool?) -> Void) { completion(nil) }

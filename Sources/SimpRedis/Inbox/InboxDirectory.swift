@@ -85,7 +85,8 @@ public final class InboxDirectory {
     switch reply {
     case .integer(1): return .stored
     case .integer(0): return .duplicate
-    case .integer(let limit): return Int(exactly: -limit).flatMap { InboxAnswer.Limit(rawValue: $0) }.map { .full($0) }
+    case .integer(let limit) where limit < 0 && limit > -100:
+      return InboxAnswer.Limit(rawValue: Int(-limit)).map { .full($0) }
     case .array(let parts):
       guard parts.count == 2, let node = parts[0].text, !node.isEmpty,
         let epoch = parts[1].integer.flatMap({ UInt64(exactly: $0) }), (1..<1 << 53).contains(epoch)
@@ -123,34 +124,24 @@ public final class InboxDirectory {
     }
   }
 
-  /// Removes what the device has. It stays known that it was in the inbox: what its sender offers again is a duplicate.
+  /// Removes entries: a device has them, or they are given up. It stays known that they were in the inbox: what their
+  /// sender offers again is a duplicate.
   ///
-  /// - Parameters:
-  ///   - epoch: the session's.
-  ///   - entries: at most `maximumBatch`; those that are gone already are passed over.
-  ///   - completion: nil when a newer session exists; nothing was removed then.
-  public func confirm(
-    user: String, epoch: UInt64, entries: [InboxEntry.ID],
-    completion: @escaping (Result<InboxRemoval?, RedisError>) -> Void
-  ) {
-    precondition(epoch < 1 << 53, "an epoch has at most 53 bits")
-    remove(user: user, fence: RedisArgument(epoch), entries: entries, completion)
-  }
-
-  private func remove(
-    user: String, fence: RedisArgument, entries: [InboxEntry.ID],
-    _ completion: @escaping (Result<InboxRemoval?, RedisError>) -> Void
+  /// Whatever session there is: a device that had a message before another logged in had it.
+  ///
+  /// - Parameter entries: at most `maximumBatch`; those that are gone already are passed over.
+  public func remove(
+    user: String, entries: [InboxEntry.ID], completion: @escaping (Result<InboxRemoval, RedisError>) -> Void
   ) {
     precondition(entries.count <= Self.maximumBatch, "too many entries for one call")
     guard let keys = keys(of: user, completion) else { return }
-    let arguments = [fence, RedisArgument(Self.memoryMilliseconds), RedisArgument(InboxLimits.entryOverheadBytes)]
+    let arguments = [RedisArgument(Self.memoryMilliseconds), RedisArgument(InboxLimits.entryOverheadBytes)]
     removeScript.run(
-      keys: [keys.devices, keys.inbox, keys.intake, keys.idle],
+      keys: [keys.inbox, keys.intake, keys.idle],
       arguments: arguments + entries.map { RedisArgument($0.description) }
     ) { result in
       completion(
         result.flatMap { reply in
-          if case .integer(-1) = reply { return .success(nil) }
           guard let parts = reply.elements, parts.count == 2,
             let removed = parts[0].integer.flatMap({ Int(exactly: $0) }), (0...entries.count).contains(removed),
             let left = parts[1].integer.flatMap({ Int(exactly: $0) }), left >= 0
@@ -185,7 +176,7 @@ public final class InboxDirectory {
     }
   }
 
-  /// The oldest entries as far as their time is over. Nothing is removed: once their senders' marks are written, `drop`
+  /// The oldest entries as far as their time is over. Nothing is removed: once their senders' marks are written, `remove`
   /// does it.
   ///
   /// To be called until it answers nothing: only then `expiring` names the user no more before the time of what is left.
@@ -239,17 +230,6 @@ public final class InboxDirectory {
           default: .failure(.unexpectedForm)
           }
         })
-    }
-  }
-
-  /// Removes entries whose time is over, or that are given up for another reason, whatever session there is.
-  ///
-  /// - Parameter entries: at most `maximumBatch`; those that are gone already are passed over.
-  public func drop(
-    user: String, entries: [InboxEntry.ID], completion: @escaping (Result<InboxRemoval, RedisError>) -> Void
-  ) {
-    remove(user: user, fence: "", entries: entries) { result in
-      completion(result.flatMap { removal in removal.map { .success($0) } ?? .failure(.unexpectedForm) })
     }
   }
 

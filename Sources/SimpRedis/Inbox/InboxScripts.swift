@@ -95,18 +95,17 @@ enum InboxScripts {
     return 1
     """
 
-  /// KEYS: devices, inbox, intake, idle. ARGV: the session's epoch or an empty word, how long in ms an empty inbox is
-  /// remembered, overhead of an entry, then the ids of entries.
+  /// KEYS: inbox, intake, idle. ARGV: how long in ms an empty inbox is remembered, overhead of an entry, then the ids of
+  /// entries.
   ///
-  /// Returns how many were there and are gone now, and how many are left; or -1 when a newer session exists.
+  /// Returns how many were there and are gone now, and how many are left.
   static let remove = """
-    if ARGV[1] ~= '' and tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0') > tonumber(ARGV[1]) then return -1 end
-    local overhead = tonumber(ARGV[3])
+    local overhead = tonumber(ARGV[2])
     local gone, bytes, counts, sizes = 0, 0, {}, {}
-    for i = 4, #ARGV do
-      local entry = redis.call('XRANGE', KEYS[2], ARGV[i], ARGV[i])[1]
+    for i = 3, #ARGV do
+      local entry = redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i])[1]
       if entry then
-        redis.call('XDEL', KEYS[2], ARGV[i])
+        redis.call('XDEL', KEYS[1], ARGV[i])
         local fields = entry[2]
         local sender, size = 'd:' .. fields[2] .. ' ' .. fields[4], #fields[10] + overhead
         gone, bytes = gone + 1, bytes + size
@@ -114,25 +113,25 @@ enum InboxScripts {
         sizes[fields[2]] = (sizes[fields[2]] or 0) + size
       end
     end
-    local left = redis.call('XLEN', KEYS[2])
+    local left = redis.call('XLEN', KEYS[1])
     if gone == 0 then return {0, left} end
 
-    redis.call('HINCRBY', KEYS[3], 'messages', -gone)
-    redis.call('HINCRBY', KEYS[3], 'bytes', -bytes)
+    redis.call('HINCRBY', KEYS[2], 'messages', -gone)
+    redis.call('HINCRBY', KEYS[2], 'bytes', -bytes)
     for from, size in pairs(sizes) do
-      if redis.call('HINCRBY', KEYS[3], 'b:' .. from, -size) <= 0 then redis.call('HDEL', KEYS[3], 'b:' .. from) end
+      if redis.call('HINCRBY', KEYS[2], 'b:' .. from, -size) <= 0 then redis.call('HDEL', KEYS[2], 'b:' .. from) end
     end
     local now = redis.call('TIME')[1]
     for sender, number in pairs(counts) do
-      local count, rest = string.match(redis.call('HGET', KEYS[3], sender) or '', '^(%d+)( .*)$')
+      local count, rest = string.match(redis.call('HGET', KEYS[2], sender) or '', '^(%d+)( .*)$')
       if count then
         count = math.max(0, tonumber(count) - number)
-        redis.call('HSET', KEYS[3], sender, string.format('%.0f', count) .. rest)
-        if count == 0 then redis.call('ZADD', KEYS[4], now, sender) end
+        redis.call('HSET', KEYS[2], sender, string.format('%.0f', count) .. rest)
+        if count == 0 then redis.call('ZADD', KEYS[3], now, sender) end
       end
     end
     if left == 0 then
-      for i = 2, 4 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
+      for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
     end
     return {gone, left}
     """

@@ -133,10 +133,14 @@ final class InboxStore {
     }
   }
 
-  func confirm(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
-    directory.confirm(user: user, epoch: epoch, entries: entries) { [log] result in
-      if case .failure(let error) = result { log.debug("inbox not confirmed", ["user": user, "reason": error]) }
-      completion((try? result.get()) != nil)
+  func confirm(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+    directory.remove(user: user, entries: entries) { [log] result in
+      switch result {
+      case .success: completion(true)
+      case .failure(let error):
+        log.debug("inbox not confirmed", ["user": user, "reason": error])
+        completion(false)
+      }
     }
   }
 

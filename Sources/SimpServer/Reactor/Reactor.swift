@@ -370,8 +370,8 @@ extension Reactor: SwitchboardPorts {
     inbox.read(of: user, after: after, count: count, bytes: bytes, completion: completion)
   }
 
-  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
-    inbox.confirm(of: user, epoch: epoch, entries: entries, completion: completion)
+  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+    inbox.confirm(of: user, entries: entries, completion: completion)
   }
 
   func isAlive(node: String, completion: @escaping (Bool?) -> Void) {

@@ -133,7 +133,7 @@ extension Switchboard {
     entry.inbox.confirmed.removeFirst(ids.count)
     entry.inbox.confirming = ids.count
     let id = entry.session.id
-    ports.confirmInbox(of: entry.session.user, epoch: entry.session.epoch, entries: ids) { [weak self] isDone in
+    ports.confirmInbox(of: entry.session.user, entries: ids) { [weak self] isDone in
       guard let self, let entry = self.entries[id], entry.session.isActive else { return }
       entry.inbox.confirming = 0
       if isDone {
@@ -150,7 +150,7 @@ extension Switchboard {
     while !entry.inbox.confirmed.isEmpty {
       let ids = Array(entry.inbox.confirmed.prefix(InboxDirectory.maximumBatch))
       entry.inbox.confirmed.removeFirst(ids.count)
-      ports.confirmInbox(of: entry.session.user, epoch: entry.session.epoch, entries: ids) { _ in }
+      ports.confirmInbox(of: entry.session.user, entries: ids) { _ in }
     }
   }
 

@@ -66,7 +66,7 @@ protocol SwitchboardPorts: AnyObject {
   /// Removes what a device has.
   ///
   /// - Parameter completion: false: to be said again.
-  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void)
+  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void)
   /// Whether a server of this name lives; nil: the store did not say.
   func isAlive(node: String, completion: @escaping (Bool?) -> Void)
   /// Keeps it in the store, for as long as `Revocations.lifetimeSeconds`, that tokens issued up to `until` are refused.

@@ -167,9 +167,9 @@ final class SimulatedReactor: SwitchboardPorts {
     }
   }
 
-  func confirmInbox(of user: String, epoch: UInt64, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
     ask {
-      $0.confirm(of: user, epoch: epoch, entries: entries)
+      $0.remove(from: user, entries: entries)
     } answered: {
       completion($0 != nil)
     }

@@ -88,12 +88,9 @@ final class SimulatedStore {
     return found
   }
 
-  /// - Returns: false when a newer session exists.
-  func confirm(of user: String, epoch: UInt64, entries: [InboxEntry.ID]) -> Bool {
-    if (devices[user]?.epoch ?? 0) > epoch { return false }
+  func remove(from user: String, entries: [InboxEntry.ID]) {
     let gone = Set(entries)
     inboxes[user]?.entries.removeAll { gone.contains($0.id) }
-    return true
   }
 
   /// Users with something in their inbox.
