@@ -248,6 +248,54 @@ def test_redis_away(own_server, names):
         assert c.texts() == ["away"]
 
 
+def test_a_full_redis_lets_people_in_and_what_is_theirs_out(own_server, names):
+    alice, bob = names("alice", "bob")
+    with Clients(own_server) as clients:
+        clients.login(bob).logout()
+        a = clients.online(alice)
+        sent = [a.send(bob, f"{number}") for number in range(5)]
+        wait_all([a], all_in(STORED, sent))
+        own_server.redis("CONFIG", "SET", "maxmemory", "1")
+        b = clients.online(bob)
+        b.wait(lambda: len(b.inbox) == 5)
+        until_live(own_server, b, bob)
+        assert own_server.redis("XLEN", INBOX % bob) == 0
+        live = a.send(bob, "live")
+        wait_all([a, b], lambda: live.is_final)
+        assert live.state() == DELIVERED and b.texts() == [*texts(range(5)), "live"]
+
+
+@pytest.mark.parametrize("settings", [(), ("--inbox-messages", "0")])
+def test_a_redis_that_takes_no_writes(settings, tmp_path, names):
+    """Who was here before is let in, and nobody waits in the dark for what the store does not take."""
+    alice, bob = names("alice", "bob")
+    server = Server(tmp_path, *settings).start()
+    try:
+        with Clients(server) as clients:
+            before = clients.login(bob)
+            before.logout()
+            a = clients.online(alice)
+            server.redis("CONFIG", "SET", "min-replicas-to-write", "1")
+            b = clients.new(bob, outbox_id=before.outbox_id, device=before.device)
+            b.login()
+            sent = a.send(bob, "hello")
+            if settings:
+                wait_all([a, b], lambda: sent.is_final)
+                assert sent.states[-1] == DELIVERED
+            else:
+                wait_all([a, b], lambda: LATER in sent.states)
+                assert sent.code == ERROR_UNAVAILABLE
+            server.redis("CONFIG", "SET", "min-replicas-to-write", "0")
+            wait_all([a, b], lambda: sent.is_final and b.inbox)
+            assert sent.state() in (DELIVERED, STORED) and b.texts() == ["hello"]
+            until_live(server, b, bob)
+            again = a.send(bob, "again")
+            wait_all([a, b], lambda: again.is_final)
+            assert again.state() == DELIVERED and b.texts() == ["hello", "again"]
+    finally:
+        server.clean_up()
+
+
 def until_live(server, client, user):
     client.wait(lambda: server.endpoints(user).get(client.device, {}).get("state") == "live")
 

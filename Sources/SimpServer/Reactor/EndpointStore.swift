@@ -17,6 +17,9 @@ final class EndpointStore {
   private var onFirstUp: (() -> Void)?
   /// Called with what became of an endpoint that was written.
   var onWritten: ((EndpointRecord, EndpointState) -> Void)?
+  /// Called with an endpoint that Redis, which is there, did not take: it is full of something, or read-only. It is written
+  /// again.
+  var onRefused: ((EndpointRecord) -> Void)?
   /// Called when Redis is there, before anything is written, and when it is gone.
   var onUp: (() -> Void)?
   var onDown: (() -> Void)?
@@ -85,7 +88,7 @@ final class EndpointStore {
 
   private func want(_ record: EndpointRecord, isPresent: Bool) {
     guard owed.want(record, isPresent: isPresent) else {
-      return log.warn("endpoint not written, too many wait for redis", ["user": record.user])
+      return log.warn("endpoint not removed, too many wait for redis", ["user": record.user])
     }
     send()
   }
@@ -111,7 +114,10 @@ final class EndpointStore {
       case .failure(let error):
         log.debug("endpoint waits for redis", ["user": record.user, "reason": error])
         owed.answered(write, isStored: false)
-        if link.isUp { retry.arm(at: loop.now + Self.retryAfter) }
+        if link.isUp {
+          retry.arm(at: loop.now + Self.retryAfter)
+          if write.isPresent { onRefused?(record) }
+        }
       }
       send()
     }

@@ -24,7 +24,8 @@ struct OwedEndpoints {
     var isWaiting: Bool
   }
 
-  // BOUND: one entry a device whose session is here, or left while Redis was away; of those at most `maximum`.
+  // BOUND: one entry a device whose session is here, or left while Redis was away: of those none beyond `maximum`. What
+  // is left out stands in Redis until the next login of the user, or until this server's name is over.
   private var wanted: [Device: Wanted] = [:]
   // BOUND: each device stands in one of the two once.
   private var waiting = Queue<Device>()
@@ -39,13 +40,13 @@ struct OwedEndpoints {
   var isEmpty: Bool { wanted.isEmpty }
   var hasFailed: Bool { !failed.isEmpty }
 
-  /// - Returns: false when too much waits already: it is not noted then.
+  /// - Returns: false for a removal when too much waits already: it is not noted then.
   mutating func want(_ record: EndpointRecord, isPresent: Bool) -> Bool {
     generation += 1
     let write = Write(record: record, isPresent: isPresent, generation: generation)
     let device = write.device
     let isWaiting = wanted[device]?.isWaiting ?? false
-    guard wanted.count < Self.maximum || wanted[device] != nil else { return false }
+    guard isPresent || wanted.count < Self.maximum || wanted[device] != nil else { return false }
     wanted[device] = Wanted(write: write, isWaiting: true)
     if !isWaiting { waiting.append(device) }
     return true

@@ -79,6 +79,7 @@ final class Reactor: @unchecked Sendable {
       self.board.storeWentDown(now: self.loop.now)
     }
     store.onWritten = { [unowned self] in self.board.endpointWritten($0, state: $1, now: self.loop.now) }
+    store.onRefused = { [unowned self] in self.board.endpointRefused($0, now: self.loop.now) }
     timer = loop.makeTimer { [unowned self] in self.dueSessions() }
     gaugeTimer = loop.makeTimer { [unowned self] in
       self.count()

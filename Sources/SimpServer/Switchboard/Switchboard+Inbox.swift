@@ -132,9 +132,7 @@ extension Switchboard {
 
   /// An endpoint was written.
   func endpointWritten(_ record: EndpointRecord, state: EndpointState, now: Instant) {
-    guard let location = location(of: record.user), location.address.reactor == reactor,
-      location.epoch == record.epoch, let entry = entries[location.address.session], entry.session.isActive
-    else { return }
+    guard let entry = entry(of: record) else { return }
     entry.inbox.isAsked = false
     switch state {
     case .superseded:
@@ -154,6 +152,25 @@ extension Switchboard {
       if entry.inbox.isClear { entry.inbox.rewind() }
       beginCatchingUp(entry)
     }
+  }
+
+  /// The store is there and does not take an endpoint. It is asked again, for as long as the session is there.
+  func endpointRefused(_ record: EndpointRecord, now: Instant) {
+    guard let entry = entry(of: record), entry.inbox.phase != .live else { return }
+    switch (ports.inboxState, entry.inbox.phase) {
+    // As if there were no inbox.
+    case (.off, _): becomeLive(entry, now: now)
+    // What is there can be read all the same; what comes meanwhile goes behind it, if the store takes that.
+    case (.ready, .entering): beginCatchingUp(entry)
+    default: giveBackWaiting(of: entry, now: now)
+    }
+  }
+
+  private func entry(of record: EndpointRecord) -> SessionEntry? {
+    guard let location = location(of: record.user), location.address.reactor == reactor,
+      location.epoch == record.epoch, let entry = entries[location.address.session], entry.session.isActive
+    else { return nil }
+    return entry
   }
 
   private func becomeLive(_ entry: SessionEntry, now: Instant) {
@@ -189,11 +206,13 @@ extension Switchboard {
 
   /// The store is away: what waits for its word goes back to its senders.
   func storeWentDown(now: Instant) {
-    for entry in entries.values where !entry.inbox.waiting.isEmpty {
-      heldBytes -= entry.inbox.waitingBytes
-      for relay in entry.inbox.takeWaiting() {
-        report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
-      }
+    for entry in entries.values { giveBackWaiting(of: entry, now: now) }
+  }
+
+  private func giveBackWaiting(of entry: SessionEntry, now: Instant) {
+    heldBytes -= entry.inbox.waitingBytes
+    for relay in entry.inbox.takeWaiting() {
+      report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
     }
   }
 }
