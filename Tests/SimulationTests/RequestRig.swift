@@ -134,7 +134,11 @@ final class RigPorts: SwitchboardPorts {
   }
 
   func post(_ note: Note, to reactor: UInt8) { rig.ports[Int(reactor)].board.receive(note, now: rig.now) }
-  func writeEndpoint(_ record: EndpointRecord) { board.endpointWritten(record, state: .live, now: rig.now) }
+  private(set) var endpoints: [EndpointRecord] = []
+  func writeEndpoint(_ record: EndpointRecord) {
+    endpoints.append(record)
+    board.endpointWritten(record, state: .live, now: rig.now)
+  }
   func removeEndpoint(_ record: EndpointRecord) {}
   // Its store takes no messages.
   var inboxState: InboxState { .off }

@@ -7,6 +7,17 @@ import Testing
 @Suite struct SessionRequestTests {
   let rig = RequestRig()
 
+  /// Of two logins at once the newer may be told of before the older was answered.
+  @Test func aLoginThatWasOvertakenIsNowhere() {
+    let newer = Location(address: SessionAddress(reactor: 1, session: 99), epoch: 1 << 40)
+    rig.ports[0].board.receive(.entered(user: "bob", newer), now: rig.now)
+    let bob = rig.connect("bob")
+    #expect(bob.end == .replaced)
+    #expect(rig.ports[0].endpoints.isEmpty && rig.ports[1].endpoints.isEmpty)
+    #expect(rig.ports[0].board.location(of: "bob") == newer)
+    #expect(rig.ports[1].board.location(of: "bob") == nil)
+  }
+
   // MARK: - The end of a token
 
   @Test func aSessionEndsWithItsToken() {

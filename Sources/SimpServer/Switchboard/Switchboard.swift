@@ -109,6 +109,8 @@ final class Switchboard {
     let location = Location(
       address: SessionAddress(reactor: reactor, session: entry.session.id), epoch: entry.session.epoch)
     note(user: entry.session.user, at: location)
+    // A newer login may have been told of before this one was answered.
+    guard entry.session.isActive else { return }
     // First: who asks the store and hears that the user is live must find it told.
     tellOthers(.entered(user: entry.session.user, location))
     ports.writeEndpoint(endpoint(of: entry))
