@@ -30,9 +30,11 @@ final class InboxStore {
   private var asking: LoopTimer!
   private let loop: EventLoop
 
-  // BOUND: batches under way, each of at most `batchMessages`: that is what Redis does before its deadline.
+  // BOUND: batches under way, each of at most `batchMessages` and `batchBytes`: that is what Redis does before its deadline.
   private static let maximumBatches = 2
   private static let batchMessages = 1000
+  /// Far below what a link takes at once, so that a login finds room beside it.
+  private static let batchBytes = 4 << 20
 
   /// - Parameters:
   ///   - acceptsMemory: STORED may be said of what only the memory of Redis holds.
@@ -99,7 +101,12 @@ final class InboxStore {
   }
 
   private func sendBatch() {
-    let batch = Array(gathered.prefix(Self.batchMessages))
+    var bytes = 0
+    let count = gathered.prefix(Self.batchMessages).prefix { append in
+      bytes += append.message.payload.count
+      return bytes <= Self.batchBytes
+    }.count
+    let batch = Array(gathered.prefix(max(1, count)))
     gathered.removeFirst(batch.count)
     batches += 1
     var unanswered = batch.count
