@@ -173,7 +173,8 @@ def test_who_has_no_room_gets_the_rest_out_of_his_inbox(clients, names, server):
     sent = [a.send(bob, f"{number}") for number in range(30)]
     wait_all([a, b], lambda: sum(each.state() == STORED for each in sent) == 25 and len(b.inbox) == 5)
     assert server.endpoints(bob)[b.device]["state"] == "catching"
-    assert server.redis("XLEN", INBOX % bob) == 25
+    # What he has in hand stands in front of what he has no room for.
+    assert server.redis("XLEN", INBOX % bob) == 30
     b.settle(0.3)
     assert len(b.inbox) == 5
     b.confirms = True
@@ -183,6 +184,27 @@ def test_who_has_no_room_gets_the_rest_out_of_his_inbox(clients, names, server):
     assert b.texts() == texts(range(30))
     assert [each.state() for each in sent] == [DELIVERED] * 5 + [STORED] * 25
     b.wait(lambda: server.endpoints(bob)[b.device]["state"] == "live")
+
+
+@pytest.mark.parametrize("confirmed", [0, 3])
+def test_who_had_no_room_and_comes_back_gets_all_in_order(clients, names, server, confirmed):
+    """Not first what there was no room for, and behind it what he had in hand; and not what he had confirmed."""
+    alice, bob = names("alice", "bob")
+    a, b = clients.online(alice), clients.online(bob, room=(5, 1 << 20))
+    b.wait(lambda: server.endpoints(bob)[b.device]["state"] == "live")
+    b.confirms = False
+    sent = [a.send(bob, f"{number}") for number in range(30)]
+    wait_all([a, b], lambda: sum(each.state() == STORED for each in sent) == 25 and len(b.inbox) == 5)
+    for message in b.inbox[:confirmed]:
+        b.send_outcome(DELIVERED, message)
+    wait_all([a, b], lambda: sum(each.is_final for each in sent) == 25 + confirmed)
+    b.close()
+    again = clients.online(bob)
+    wait_all([a, again], lambda: len(again.inbox) == 30 - confirmed and all(each.is_final for each in sent))
+    assert again.texts() == texts(range(confirmed, 30))
+    again.wait(lambda: server.redis("XLEN", INBOX % bob) == 0)
+    again.settle(0.2)
+    assert len(again.inbox) == 30 - confirmed
 
 
 def test_who_never_logged_in_has_a_small_inbox(clients, names):

@@ -9,7 +9,7 @@ import Testing
   @Test func whatIsOverAtTheHead() async throws {
     let rig = try await InboxRig()
     for (order, expires) in [(1, 100), (2, 200), (3, 300), (4, 150)] as [(UInt64, UInt64)] {
-      #expect(try await rig.append(order, expires: expires) == .stored)
+      #expect(try await rig.append(order, expires: expires) == .added)
     }
     #expect(try await rig.expire(now: 99) == [])
     #expect(try await rig.expire(now: 100) == [1])
@@ -29,11 +29,11 @@ import Testing
 
   @Test func usersAreFoundByTheEarliestTime() async throws {
     let rig = try await InboxRig()
-    #expect(try await rig.append(1, expires: 300, to: "bob") == .stored)
-    #expect(try await rig.append(1, expires: 100, to: "carol") == .stored)
-    #expect(try await rig.append(1, expires: (1 << 53) - 1, to: "dave") == .stored)
+    #expect(try await rig.append(1, expires: 300, to: "bob") == .added)
+    #expect(try await rig.append(1, expires: 100, to: "carol") == .added)
+    #expect(try await rig.append(1, expires: (1 << 53) - 1, to: "dave") == .added)
     // Neither a later message nor a copy puts it off.
-    #expect(try await rig.append(2, expires: 400, to: "bob") == .stored)
+    #expect(try await rig.append(2, expires: 400, to: "bob") == .added)
     #expect(try await rig.append(1, expires: 500, to: "carol") == .duplicate)
     #expect(try await rig.expiring(before: 99) == [])
     #expect(try await rig.expiring(before: 100) == ["carol"])
@@ -47,8 +47,8 @@ import Testing
   @Test func whoWasLookedAtIsNotNamedAgain() async throws {
     let rig = try await InboxRig()
     _ = try await rig.open()
-    #expect(try await rig.append(1, expires: 100) == .stored)
-    #expect(try await rig.append(2, expires: 200) == .stored)
+    #expect(try await rig.append(1, expires: 100) == .added)
+    #expect(try await rig.append(2, expires: 200) == .added)
     // Named until nothing is over any more: whoever looks may die on the way.
     #expect(try await rig.expire(now: 150) == [1])
     #expect(try await rig.expiring(before: 150) == ["bob"])
@@ -70,7 +70,7 @@ import Testing
   @Test func whatComesInMeanwhileIsNotForgotten() async throws {
     let rig = try await InboxRig()
     _ = try await rig.open()
-    #expect(try await rig.append(1, expires: 100) == .stored)
+    #expect(try await rig.append(1, expires: 100) == .added)
     #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     let answers: [String] = try await rig.rig.wait { redis, done in
       var answers: [String] = []
@@ -84,7 +84,7 @@ import Testing
         message: InboxMessage(from: "alice", device: 1, order: 2, floor: 1, payload: [], expires: 170),
         knownDead: 0, spilling: 0, limits: InboxLimits()
       ) { result in
-        answers.append((try? result.get()) == .stored ? "stored" : "not stored")
+        answers.append((try? result.get().withoutName) == .added ? "stored" : "not stored")
         if answers.count == 2 { done(answers) }
       }
     }
@@ -98,7 +98,7 @@ import Testing
   /// Someone who was told nothing offers it again, and so the index is mended.
   @Test func aCopyIsNotedAgain() async throws {
     let rig = try await InboxRig()
-    #expect(try await rig.append(1, expires: 100) == .stored)
+    #expect(try await rig.append(1, expires: 100) == .added)
     #expect(try await rig.rig.command(["DEL", "simp:expiry"]) == .integer(1))
     #expect(try await rig.append(1, expires: 100) == .duplicate)
     #expect(try await rig.expiring(before: 100) == ["bob"])

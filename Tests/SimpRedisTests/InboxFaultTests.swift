@@ -46,7 +46,7 @@ import Testing
     let bob = try await rig.open()
     func forget() async throws { #expect(try await rig.rig.command(["SCRIPT", "FLUSH"]) == .status("OK")) }
     try await forget()
-    #expect(try await rig.append(1...50).allSatisfy { $0 == .stored })
+    #expect(try await rig.append(1...50).allSatisfy { $0 == .added })
     try await forget()
     let entries = try await rig.read()
     #expect(entries.map(\.order) == Array(1...50))
@@ -81,7 +81,7 @@ import Testing
     #expect(await code { try await rig.append(1) } == expected)
     #expect(try await rig.rig.command(["HEXISTS", "simp:intake:{u:bob}", "bytes"]) != .integer(1))
     #expect(try await rig.rig.command(["DEL", RedisArgument(words[1])]) == .integer(1))
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     await rig.close()
   }
 
@@ -93,7 +93,7 @@ import Testing
   ])
   func entriesOfSomebodyElse(fields: [String]) async throws {
     let rig = try await InboxRig()
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     let entry = (fields.isEmpty ? ["", ""] : fields).map { RedisArgument($0) }
     #expect(try await rig.rig.command(["XADD", "simp:inbox:{u:bob}", "*"] + entry).text != nil)
     #expect(await code { try await rig.read() } == .unexpectedReply)
@@ -125,7 +125,7 @@ import Testing
   @Test func aFullRedis() async throws {
     let rig = try await InboxRig()
     let bob = try await rig.open()
-    #expect(try await rig.append(1...3).allSatisfy { $0 == .stored })
+    #expect(try await rig.append(1...3).allSatisfy { $0 == .added })
     let entries = try await rig.read()
     #expect(try await rig.remove([entries[0]]) == InboxRemoval(removed: 1, left: 2))
     let before = try await rig.rig.hash("simp:intake:{u:bob}")
@@ -149,7 +149,7 @@ import Testing
     #expect(await code { try await rig.append(4, spilling: next.epoch) } == .server)
     #expect(try await rig.states() == ["live"])
     try await limit("0")
-    #expect(try await rig.append(4, spilling: next.epoch) == .stored)
+    #expect(try await rig.append(4, spilling: next.epoch) == .added)
     #expect(try await rig.states() == ["catching"])
     await rig.close()
 
@@ -166,14 +166,14 @@ import Testing
   @Test func aRedisThatLostItsData() async throws {
     let rig = try await InboxRig()
     let bob = try await rig.open()
-    #expect(try await rig.append(1...3).allSatisfy { $0 == .stored })
+    #expect(try await rig.append(1...3).allSatisfy { $0 == .added })
     let entries = try await rig.read()
     #expect(try await rig.rig.command(["FLUSHALL"]) == .status("OK"))
     #expect(try await rig.remove(entries) == InboxRemoval(removed: 0, left: 0))
     // Within one millisecond the new entry could have the name of an old one.
     let last = try #require(entries.last).id.milliseconds
     while try await rig.milliseconds() <= last {}
-    #expect(try await rig.append(2) == .stored)
+    #expect(try await rig.append(2) == .added)
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.remove(entries) == InboxRemoval(removed: 0, left: 1))
     await rig.close()
@@ -195,7 +195,7 @@ import Testing
           rig.inbox.append(to: "bob", message: message, knownDead: 0, spilling: 0, limits: InboxLimits()) { result in
             calls += 1
             if calls == 100 * round { rig.redis.signal(SIGKILL) }
-            answers[order] = (try? result.get()).map { $0 == .stored || $0 == .duplicate } ?? false
+            answers[order] = (try? result.get().withoutName).map { $0 == .added || $0 == .duplicate } ?? false
             if calls == all.count { done(answers) }
           }
         }
@@ -211,7 +211,7 @@ import Testing
       #expect(there == there.sorted() && Set(there).count == there.count)
       #expect(stored.isSubset(of: there))
     }
-    #expect(try await rig.append(1...600).allSatisfy { $0 == .stored || $0 == .duplicate })
+    #expect(try await rig.append(1...600).allSatisfy { $0 == .added || $0 == .duplicate })
     #expect(try await rig.orders() == Array(all))
     #expect(try await rig.counts()["messages"] == "600")
     await rig.close()

@@ -22,19 +22,21 @@ private struct InboxModel {
   var epoch: UInt64 = 0
 
   mutating func append(
-    device: UInt32, order: UInt64, floor: UInt64, knownDead: UInt64, spilling: UInt64
+    device: UInt32, order: UInt64, floor: UInt64, knownDead: UInt64, spilling: UInt64, follows: Bool
   ) -> InboxAnswer {
     if let endpoint, endpoint.isLive, endpoint.epoch > max(knownDead, spilling) {
       return .live(node: "node-1", epoch: endpoint.epoch)
     }
     var sender = senders[device, default: Sender()]
     if order < sender.floor || sender.seen.contains(order) { return .duplicate }
-    sender.floor = max(sender.floor, floor)
+    let lowest = max(sender.floor, floor)
+    if follows, order > lowest, !sender.seen.contains(order - 1) { return .gap }
+    sender.floor = lowest
     sender.seen.insert(order)
     senders[device] = sender
     entries.append((device, order))
     endpoint?.isLive = false
-    return .stored
+    return .added
   }
 
   mutating func level(_ session: UInt64) -> EndpointState {
@@ -111,10 +113,12 @@ private struct Seeded: RandomNumberGenerator {
         next = max(next, order)
         let dead = epochs.randomElement(using: &random) ?? 0
         let spilling = epochs.randomElement(using: &random) ?? 0
-        let expected = model.append(device: device, order: order, floor: floor, knownDead: dead, spilling: spilling)
-        #expect(
-          try await rig.append(order, floor: floor, device: device, knownDead: dead, spilling: spilling) == expected,
-          context)
+        let follows = Bool.random(using: &random)
+        let expected = model.append(
+          device: device, order: order, floor: floor, knownDead: dead, spilling: spilling, follows: follows)
+        let answer = try await rig.append(
+          order, floor: floor, device: device, knownDead: dead, spilling: spilling, follows: follows)
+        #expect(answer == expected, context)
       }
 
       let states = try await rig.states()

@@ -71,15 +71,16 @@ final class InboxRig: @unchecked Sendable {
   func append(
     _ order: UInt64, floor: UInt64 = 1, from: String = "alice", device: UInt32 = 1, payload: [UInt8] = [1, 2, 3],
     expires: UInt64 = 5000, to user: String = "bob", knownDead: UInt64 = 0, spilling: UInt64 = 0,
-    limits: InboxLimits = InboxLimits()
+    follows: Bool = false, limits: InboxLimits = InboxLimits()
   ) async throws -> InboxAnswer {
-    try await wait {
+    let answer: InboxAnswer = try await wait {
       $0.inbox.append(
         to: user,
         message: InboxMessage(
-          from: from, device: device, order: order, floor: floor, payload: payload, expires: expires),
+          from: from, device: device, order: order, floor: floor, payload: payload, expires: expires, follows: follows),
         knownDead: knownDead, spilling: spilling, limits: limits, completion: $1)
     }
+    return answer.withoutName
   }
 
   /// Appends orders of one device, and gives back what became of each.
@@ -102,7 +103,7 @@ final class InboxRig: @unchecked Sendable {
           }
         }
       }
-      answers += try results.map { try $0.get() }
+      answers += try results.map { try $0.get().withoutName }
     }
     return answers
   }
@@ -141,5 +142,14 @@ final class InboxRig: @unchecked Sendable {
   /// The counts of bob's intake: all fields but those of devices.
   func counts() async throws -> [String: String] {
     try await rig.hash("simp:intake:{u:bob}").filter { !$0.key.hasPrefix("d:") }
+  }
+}
+
+extension InboxAnswer {
+  /// Stored, as whatever entry.
+  static let added = InboxAnswer.stored(InboxEntry.ID(milliseconds: 0, sequence: 0))
+
+  var withoutName: InboxAnswer {
+    if case .stored = self { .added } else { self }
   }
 }

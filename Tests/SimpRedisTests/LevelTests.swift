@@ -12,17 +12,17 @@ import Testing
 
   @Test func appendBeforeTheLogin() async throws {
     let rig = try await InboxRig()
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     let bob = try await rig.open()
     // The login itself makes nobody live.
-    #expect(try await rig.append(2) == .stored)
+    #expect(try await rig.append(2) == .added)
     #expect(try await rig.level(bob) == .catchingUp)
-    #expect(try await rig.append(3) == .stored)
+    #expect(try await rig.append(3) == .added)
 
     let entries = try await rig.read()
     #expect(try await rig.remove(Array(entries.prefix(2))) == InboxRemoval(removed: 2, left: 1))
     #expect(try await rig.level(bob) == .catchingUp)
-    #expect(try await rig.append(4) == .stored)
+    #expect(try await rig.append(4) == .added)
     #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 2, left: 0))
     // Empty, but the word has not been given back yet.
     #expect(try await rig.states() == ["catching"])
@@ -51,10 +51,10 @@ import Testing
   @Test func appendBetweenConfirmAndLevel() async throws {
     let rig = try await InboxRig()
     let bob = try await rig.open()
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
-    #expect(try await rig.append(2) == .stored)
+    #expect(try await rig.append(2) == .added)
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.orders() == [2])
     await rig.close()
@@ -64,11 +64,11 @@ import Testing
     let rig = try await InboxRig()
     let bob = try await rig.open()
     #expect(try await rig.level(bob) == .live)
-    #expect(try await rig.append(1, spilling: bob.epoch) == .stored)
+    #expect(try await rig.append(1, spilling: bob.epoch) == .added)
     #expect(try await rig.states() == ["catching"])
     // Whoever comes now goes to the inbox, whether he knows of the spill or not.
-    #expect(try await rig.append(2) == .stored)
-    #expect(try await rig.append(3, spilling: bob.epoch) == .stored)
+    #expect(try await rig.append(2) == .added)
+    #expect(try await rig.append(3, spilling: bob.epoch) == .added)
     // The spill against the session's own late writing of its endpoint: a new address, and Redis that was away.
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.orders() == [1, 2, 3])
@@ -81,7 +81,7 @@ import Testing
   @Test func aSpillThatAddsNothingTakesNothing() async throws {
     let rig = try await InboxRig()
     let bob = try await rig.open()
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.append(1, spilling: bob.epoch) == .duplicate)
@@ -100,7 +100,7 @@ import Testing
     #expect(try await rig.level(old) == .live)
     let new = try await rig.open(0xB)
     // Before the new one's endpoint stands there the old one spills: what it adds, the new one finds.
-    #expect(try await rig.append(1, spilling: old.epoch) == .stored)
+    #expect(try await rig.append(1, spilling: old.epoch) == .added)
     #expect(try await rig.level(new) == .catchingUp)
     #expect(try await rig.remove(rig.read()) == InboxRemoval(removed: 1, left: 0))
     #expect(try await rig.level(new) == .live)
@@ -115,9 +115,9 @@ import Testing
     let bob = try await rig.open()
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.append(1, knownDead: bob.epoch - 1) == live(bob))
-    #expect(try await rig.append(1, knownDead: bob.epoch) == .stored)
+    #expect(try await rig.append(1, knownDead: bob.epoch) == .added)
     // It is live no more for those, too, who do not know that it is dead; and if it is not dead, for itself.
-    #expect(try await rig.append(2) == .stored)
+    #expect(try await rig.append(2) == .added)
     #expect(try await rig.level(bob) == .catchingUp)
     #expect(try await rig.orders() == [1, 2])
     await rig.close()
@@ -128,7 +128,7 @@ import Testing
     let old = try await rig.open(0xA)
     #expect(try await rig.level(old) == .live)
     let new = try await rig.open(0xB)
-    #expect(try await rig.append(1, spilling: new.epoch) == .stored)
+    #expect(try await rig.append(1, spilling: new.epoch) == .added)
     #expect(try await rig.states() == ["catching"])
     #expect(try await rig.level(new) == .catchingUp)
     await rig.close()
@@ -139,10 +139,10 @@ import Testing
     let bob = try await rig.open()
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.leave(bob))
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     // A late word of the session that left: it catches up, and nobody sends it anything past the inbox.
     #expect(try await rig.level(bob) == .catchingUp)
-    #expect(try await rig.append(2) == .stored)
+    #expect(try await rig.append(2) == .added)
     await rig.close()
   }
 
@@ -153,7 +153,7 @@ import Testing
     #expect(try await rig.level(bob) == .live)
     #expect(try await rig.append(1) == live(bob))
     #expect(try await rig.leave(bob))
-    #expect(try await rig.append(1) == .stored)
+    #expect(try await rig.append(1) == .added)
     #expect(try await rig.append(1) == .duplicate)
     await rig.close()
   }
@@ -165,7 +165,7 @@ import Testing
       #expect(try await rig.rig.command(["DEL", "simp:endpoints:{u:bob}", "simp:intake:{u:bob}"]).integer != nil)
       #expect(
         try await rig.rig.command(["HSET", "simp:endpoints:{u:bob}", "1", RedisArgument(value)]) == .integer(1))
-      #expect(try await rig.append(1) == .stored, "\(value)")
+      #expect(try await rig.append(1) == .added, "\(value)")
     }
     await rig.close()
   }

@@ -176,9 +176,9 @@ public final class ServerSession {
 
   public func holds(_ key: MessageKey) -> Bool { channel.window.entries[key] != nil }
 
-  /// Messages handed over and not finished, by conversation and order, and their bytes.
-  public func pending() -> [(key: MessageKey, bytes: Int)] {
-    channel.window.entries.map { ($0.key, $0.value.message.bytes.count) }.sorted { $0.key.rawValue < $1.key.rawValue }
+  /// Messages handed over and not finished, by conversation and order.
+  public func pending() -> [(key: MessageKey, message: EncodedMessage)] {
+    channel.window.entries.map { ($0.key, $0.value.message) }.sorted { $0.key.rawValue < $1.key.rawValue }
   }
 
   /// Tells the client what became of a message it sent.

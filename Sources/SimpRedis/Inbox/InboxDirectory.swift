@@ -68,7 +68,7 @@ public final class InboxDirectory {
         RedisArgument(knownDead), RedisArgument(spilling), RedisArgument(limits.messages),
         RedisArgument(limits.bytes), RedisArgument(limits.senderBytes), RedisArgument(limits.strangerMessages),
         RedisArgument(limits.ranges), RedisArgument(limits.senderDevices),
-        RedisArgument(InboxLimits.entryOverheadBytes),
+        RedisArgument(InboxLimits.entryOverheadBytes), message.follows ? "1" : "0",
       ]
     ) { result in
       answer = result.flatMap { reply in Self.answer(reply).map { .success($0) } ?? .failure(.unexpectedForm) }
@@ -83,8 +83,9 @@ public final class InboxDirectory {
 
   private static func answer(_ reply: RedisReply) -> InboxAnswer? {
     switch reply {
-    case .integer(1): return .stored
+    case .string: return reply.text.flatMap { InboxEntry.ID($0) }.map { .stored($0) }
     case .integer(0): return .duplicate
+    case .integer(2): return .gap
     case .integer(let limit) where limit < 0 && limit > -100:
       return InboxAnswer.Limit(rawValue: Int(-limit)).map { .full($0) }
     case .array(let parts):

@@ -13,9 +13,15 @@ public struct InboxMessage: Sendable {
   public let payload: [UInt8]
   /// When its time is over, in milliseconds of Unix time, below 2^53.
   public let expires: UInt64
+  /// The message of the order before goes the same way just before it, and without that this one is not added: else it
+  /// would stand in front of it when that is offered again.
+  public let follows: Bool
 
   /// The caller has checked the ranges; names are checked when they are used.
-  public init(from: String, device: UInt32, order: UInt64, floor: UInt64, payload: [UInt8], expires: UInt64) {
+  public init(
+    from: String, device: UInt32, order: UInt64, floor: UInt64, payload: [UInt8], expires: UInt64,
+    follows: Bool = false
+  ) {
     precondition(device < 1 << 24, "a device number has 24 bits")
     precondition(floor <= order && order < 1 << 40, "an order has 40 bits, and the floor is not above it")
     precondition(expires < 1 << 53, "a time has at most 53 bits")
@@ -25,6 +31,7 @@ public struct InboxMessage: Sendable {
     self.floor = floor
     self.payload = payload
     self.expires = expires
+    self.follows = follows
   }
 }
 
@@ -56,11 +63,21 @@ public enum InboxAnswer: Hashable, Sendable {
   }
 
   /// It is in the inbox, to the durability of Redis.
-  case stored
+  case stored(InboxEntry.ID)
   /// It was in the inbox before, or is: what was said of it then holds.
   case duplicate
   /// Nothing was done: the user's device is live, at a session of this epoch on this node.
   case live(node: String, epoch: UInt64)
+  /// Nothing was done: the message before it, that it follows, is not in the inbox.
+  case gap
   /// Nothing was done: there is no room.
   case full(Limit)
+
+  /// The message is in the inbox, or was.
+  public var isThere: Bool {
+    switch self {
+    case .stored, .duplicate: true
+    case .live, .gap, .full: false
+    }
+  }
 }

@@ -17,10 +17,12 @@ enum InboxScripts {
 
   /// KEYS: endpoints, devices, inbox, intake, idle.
   /// ARGV: 1 from, 2 device, 3 order, 4 floor, 5 expires, 6 payload, 7 known dead, 8 spilling; limits: 9 messages,
-  /// 10 bytes, 11 bytes of a sender, 12 messages for a stranger, 13 ranges, 14 senders' devices, 15 overhead of an entry.
+  /// 10 bytes, 11 bytes of a sender, 12 messages for a stranger, 13 ranges, 14 senders' devices, 15 overhead of an entry;
+  /// 16 follows (1 or 0).
   ///
-  /// Returns the node and epoch of a live endpoint that is neither dead nor spilling; 1 stored; 0 a copy of what was
-  /// stored; below 0 what is full: the number of the limit, counted from -1 for messages.
+  /// Returns the node and epoch of a live endpoint that is neither dead nor spilling; the entry's id when it was stored;
+  /// 0 for a copy of what was stored; 2 when the one that it follows is not there; below 0 what is full: the number of the
+  /// limit, counted from -1 for messages.
   ///
   /// Past a live endpoint nothing is added without taking that word from it, also when its session is dead: the next
   /// who asks comes here, too, and a session that was thought dead and is not sees that it has to catch up.
@@ -60,6 +62,7 @@ enum InboxScripts {
         if high < order then below = #kept end
       end
     end
+    if ARGV[16] == '1' and first == order and order > top then return 2 end
     table.insert(kept, below + 1, string.format('%.0f-%.0f', first, last))
 
     local size = #ARGV[6] + tonumber(ARGV[15])
@@ -80,7 +83,7 @@ enum InboxScripts {
       end
     end
 
-    redis.call('XADD', KEYS[3], '*', 'f', from, 'd', ARGV[2], 'o', ARGV[3], 'x', ARGV[5], 'p', ARGV[6])
+    local id = redis.call('XADD', KEYS[3], '*', 'f', from, 'd', ARGV[2], 'o', ARGV[3], 'x', ARGV[5], 'p', ARGV[6])
     redis.call('HSET', KEYS[4], 'messages', messages, 'bytes', bytes, 'b:' .. from, ofSender, 'senders', senders,
       sender, string.format('%.0f %.0f ', count + 1, top) .. table.concat(kept, ','))
     if #passed > 0 then redis.call('HSET', KEYS[1], unpack(passed)) end
@@ -92,7 +95,7 @@ enum InboxScripts {
     if messages == 1 then
       for i = 3, 5 do redis.call('PERSIST', KEYS[i]) end
     end
-    return 1
+    return id
     """
 
   /// KEYS: inbox, intake, idle. ARGV: how long in ms an empty inbox is remembered, overhead of an entry, then the ids of

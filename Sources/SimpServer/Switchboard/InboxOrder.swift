@@ -25,23 +25,55 @@ struct InboxOrder {
     var knownDead: UInt64
     /// How long it waits for what it overtook.
     var end: Instant
+    /// The message before it is on its way, too, and this one is not to get in if that one does not.
+    var follows = false
+    /// The device has it in hand, and this goes into the inbox only so that it stands there before what comes after it.
+    var isCopy = false
   }
 
   private struct State {
     /// One above the last that went.
     var next: UInt64
+    /// The last that went, and how many have no answer yet.
+    var last: UInt64 = 0
+    var unanswered = 0
     /// Those that wait, ascending.
     // BOUND: by the bytes that are on their way into inboxes, which the switchboard counts.
     var waiting: [Entering] = []
+
+    var isIdle: Bool { waiting.isEmpty && unanswered == 0 }
+
+    mutating func go(_ message: Entering) -> Entering {
+      var message = message
+      let order = message.relay.order
+      message.follows = unanswered > 0 && last + 1 == order
+      next = max(next, order + 1)
+      last = order
+      unanswered += 1
+      return message
+    }
   }
 
-  // BOUND: `maximumConversations`; what is forgotten is told anew by the next message's floor.
+  private struct Wait {
+    var conversation: Conversation
+    var order: UInt64
+    var end: Instant
+  }
+
+  // BOUND: `maximumConversations`, besides those with messages on their way; what is forgotten is told anew by the next
+  // message's floor.
   private var states: [Conversation: State] = [:]
+  /// Each of them once, those that were made first in front.
+  private var age = Queue<Conversation>()
+  // BOUND: as those that wait.
+  /// All wait equally long, so that those in front are over first. Some have gone since.
+  private var waits = Queue<Wait>()
+  var conversations: Int { states.count }
   static let maximumConversations = 16_384
   /// Longer than a retransmission takes as a rule.
   static let patience = Interval.seconds(1)
-  /// The least time at which a wait is over, never below the true one; `expire` brings it up to date.
-  private(set) var deadline = Instant.never
+  /// When `expire` is to be called; a wait may have ended otherwise by then.
+  var deadline: Instant { waits.first?.end ?? .never }
 
   /// Takes a message in.
   ///
@@ -53,48 +85,54 @@ struct InboxOrder {
     var state = states[conversation] ?? State(next: message.relay.floor)
     state.next = max(state.next, message.relay.floor)
     defer { keep(state, of: conversation) }
-    guard order <= state.next || isPending(state.next..<order) else {
-      let index = state.waiting.firstIndex { $0.relay.order >= order } ?? state.waiting.count
-      state.waiting.insert(message, at: index)
-      deadline = min(deadline, message.end)
+    let index = state.waiting.lastIndex { $0.relay.order < order }.map { $0 + 1 } ?? 0
+    state.waiting.insert(message, at: index)
+    guard message.isCopy || order <= state.next || isPending(state.next..<order) else {
+      waits.append(Wait(conversation: conversation, order: order, end: message.end))
       return []
     }
-    state.next = max(state.next, order + 1)
-    var going = [message]
-    while let first = state.waiting.first, first.relay.order <= state.next {
-      going.append(state.waiting.removeFirst())
-      state.next = max(state.next, first.relay.order + 1)
+    // Nothing below it is missing.
+    state.next = max(state.next, order)
+    var going: [Entering] = []
+    while going.count < state.waiting.count, state.waiting[going.count].relay.order <= state.next {
+      going.append(state.go(state.waiting[going.count]))
     }
+    state.waiting.removeFirst(going.count)
     return going
   }
 
   private mutating func keep(_ state: State, of conversation: Conversation) {
-    if states[conversation] == nil, states.count >= Self.maximumConversations,
-      let idle = states.first(where: { $0.value.waiting.isEmpty })
-    {
-      states[idle.key] = nil
+    if states.updateValue(state, forKey: conversation) == nil { age.append(conversation) }
+    // A few tries: while many are in use, it is their messages that are bounded.
+    var tries = 8
+    while age.count > Self.maximumConversations, tries > 0, let oldest = age.popFirst() {
+      tries -= 1
+      if states[oldest]?.isIdle ?? false { states[oldest] = nil } else { age.append(oldest) }
     }
-    states[conversation] = state
   }
 
-  /// A message that went did not get in: what follows waits for it.
-  mutating func fellOut(_ relay: Relay) {
+  /// A message that went has its answer. If it did not get in, what follows waits for it.
+  mutating func answered(_ relay: Relay, isIn: Bool) {
     let conversation = Conversation(relay)
     guard var state = states[conversation] else { return }
-    state.next = min(state.next, relay.order)
+    state.unanswered -= 1
+    if !isIn { state.next = min(state.next, relay.order) }
     states[conversation] = state
   }
 
   /// Those whose wait is over.
   mutating func expire(now: Instant) -> [Entering] {
-    guard deadline <= now else { return [] }
-    deadline = .never
     var over: [Entering] = []
-    for (conversation, state) in states where !state.waiting.isEmpty {
-      over += state.waiting.filter { $0.end <= now }
-      let left = state.waiting.filter { $0.end > now }
-      states[conversation]?.waiting = left
-      for message in left { deadline = min(deadline, message.end) }
+    while let wait = waits.first, wait.end <= now {
+      waits.removeFirst()
+      // Another of the same order may have come, to wait longer.
+      guard
+        let index = states[wait.conversation]?.waiting.firstIndex(where: {
+          $0.relay.order == wait.order && $0.end == wait.end
+        }),
+        let message = states[wait.conversation]?.waiting.remove(at: index)
+      else { continue }
+      over.append(message)
     }
     return over
   }

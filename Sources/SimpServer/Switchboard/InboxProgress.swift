@@ -22,7 +22,8 @@ struct InboxProgress {
   // BOUND: as many as the session has room for, and bytes of all that the reactor holds.
   private(set) var waiting: [Relay] = []
   private(set) var waitingBytes = 0
-  private var waitingKeys: Set<MessageName> = []
+  /// Where each stands in `waiting`.
+  private var waitingPlaces: [MessageName: Int] = [:]
   /// Since when the session has no room for more, but for what came free and was not half of it.
   var fullSince: Instant?
   static let fullBeforeSpill = Interval.seconds(1)
@@ -43,6 +44,8 @@ struct InboxProgress {
   // BOUND: the window of the session.
   /// Entries that the device was handed and has not confirmed.
   var handedOver: [MessageKey: InboxEntry.ID] = [:]
+  // BOUND: what was pending when the session was live last.
+  private var copies: [MessageName: Copy] = [:]
   // BOUND: as `handedOver`; none is read while more than that waits.
   /// Entries that the device has and the store does not know of yet.
   var confirmed: [InboxEntry.ID] = []
@@ -62,7 +65,7 @@ struct InboxProgress {
   /// Nothing read waits for the device or the store.
   var isClear: Bool { handedOver.isEmpty && confirmed.isEmpty && confirming == 0 && !isReading && appends == 0 }
 
-  private struct MessageName: Hashable {
+  struct MessageName: Hashable {
     var from: String
     var device: UInt32
     var order: UInt64
@@ -72,14 +75,17 @@ struct InboxProgress {
     MessageName(from: relay.from, device: relay.device, order: relay.order)
   }
 
-  func isWaiting(from user: String, device: UInt32, order: UInt64) -> Bool {
-    !waitingKeys.isEmpty && waitingKeys.contains(MessageName(from: user, device: device, order: order))
+  /// Whether a message waits. Its sender may have come back as another session: it is told there.
+  mutating func isWaiting(_ name: MessageName, origin: SessionAddress) -> Bool {
+    guard !waitingPlaces.isEmpty, let place = waitingPlaces[name] else { return false }
+    waiting[place].origin = origin
+    return true
   }
 
   mutating func wait(_ relay: Relay) {
+    waitingPlaces[Self.name(relay)] = waiting.count
     waiting.append(relay)
     waitingBytes += relay.message.bytes.count
-    waitingKeys.insert(Self.name(relay))
   }
 
   /// What waited; nothing does any more.
@@ -87,8 +93,40 @@ struct InboxProgress {
     defer {
       waiting = []
       waitingBytes = 0
-      waitingKeys = []
+      waitingPlaces = [:]
     }
     return waiting
+  }
+
+  // MARK: - Copies
+
+  /// A message that the device has in hand, and that goes into the inbox so that what is spilled comes behind it.
+  enum Copy: Equatable {
+    case underWay
+    case stored(InboxEntry.ID)
+    /// The device has it; the store has not answered yet.
+    case delivered
+  }
+
+  mutating func beginCopy(of relay: Relay) { copies[Self.name(relay)] = .underWay }
+
+  /// The store has answered.
+  ///
+  /// - Parameter id: nil when it did not take the copy, or had the message before.
+  /// - Returns: whether the device has the message by now, so that the entry goes again.
+  mutating func copied(_ relay: Relay, as id: InboxEntry.ID?) -> Bool {
+    let name = Self.name(relay)
+    guard let copy = copies[name] else { return false }
+    let isDelivered = copy == .delivered
+    copies[name] = isDelivered ? nil : id.map { .stored($0) }
+    return isDelivered
+  }
+
+  func copy(_ name: MessageName) -> Copy? { copies.isEmpty ? nil : copies[name] }
+
+  /// The device has a message, or gives it back.
+  mutating func endCopy(_ name: MessageName, isDelivered: Bool) {
+    let isUnderWay = copies[name] == .underWay
+    copies[name] = isUnderWay && isDelivered ? .delivered : nil
   }
 }

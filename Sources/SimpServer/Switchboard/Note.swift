@@ -63,4 +63,6 @@ struct Report: Sendable {
   var state: MessageState
   var code = ErrorCode.unspecified
   var retryAfter = Interval.zero
+  /// False: its sender's session was told before that it is stored, and counts it no more.
+  var isCounted = true
 }

@@ -108,22 +108,39 @@ extension Switchboard {
 
   // MARK: - What the device has
 
+  /// What the inbox has of a message that a device had in hand.
+  struct Kept {
+    /// It is there, so that what is given back is not lost.
+    var isThere = false
+    /// It came from there.
+    var isHandedOver = false
+  }
+
   /// The device has a message, or gives it back.
-  ///
-  /// - Returns: whether it came from the inbox.
-  func finishedFromInbox(_ key: MessageKey, of entry: SessionEntry, isDelivered: Bool) -> Bool {
-    guard !entry.inbox.handedOver.isEmpty, let id = entry.inbox.handedOver.removeValue(forKey: key) else {
-      return false
+  func finishedFromInbox(
+    _ key: MessageKey, from sender: SessionEntry.SenderDevice, of entry: SessionEntry, isDelivered: Bool
+  ) -> Kept {
+    var kept = Kept()
+    if !entry.inbox.handedOver.isEmpty, let id = entry.inbox.handedOver.removeValue(forKey: key) {
+      kept = Kept(isThere: true, isHandedOver: true)
+      if isDelivered { entry.inbox.confirmed.append(id) }
     }
-    if isDelivered {
-      entry.inbox.confirmed.append(id)
-    } else {
+    let name = InboxProgress.MessageName(from: sender.user, device: sender.device, order: key.order)
+    if let copy = entry.inbox.copy(name) {
+      entry.inbox.endCopy(name, isDelivered: isDelivered)
+      if case .stored(let id) = copy, !kept.isThere {
+        kept.isThere = true
+        if isDelivered { entry.inbox.confirmed.append(id) }
+      }
+      kept.isHandedOver = false
+    }
+    if kept.isThere, !isDelivered {
       // It stays in the inbox, and is read again before anything behind it: the floor of that could pass it.
       entry.inbox.rewind()
       entry.inbox.phase = .catchingUp
       tryAgain(entry)
     }
-    return true
+    return kept
   }
 
   private func confirm(_ entry: SessionEntry) {

@@ -18,19 +18,17 @@ extension Switchboard {
     case .off: return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
     }
     let size = relay.message.bytes.count
-    // BOUND: what waits for the store's answer.
-    guard appendingBytes + size <= heldShare else {
+    // BOUND: what waits for the store's answer, besides what is held for sessions.
+    guard appendingBytes == 0 || appendingBytes + size <= heldShare / 4 else {
       counters.heldFull.add()
       return .later(.noRoom, retryAfter: WireTimes.retryNotOnline)
     }
     appendingBytes += size
     if let target {
-      target.inbox.appends += 1
       // Whatever comes from now on goes behind it.
-      if target.inbox.phase == .live {
-        target.inbox.phase = .catchingUp
-        counters.spills.add()
-      }
+      if target.inbox.phase == .live { counters.spills.add() }
+      leaveLive(target)
+      target.inbox.appends += 1
     }
     log.debug(
       "message for the inbox",
@@ -42,41 +40,88 @@ extension Switchboard {
     return .held
   }
 
+  /// From here on the session gets what is in the inbox alone.
+  ///
+  /// What it has in hand and has not confirmed goes there as well, before anything else: should the session end, it
+  /// would be offered again by its senders, and stand behind what came after it.
+  private func leaveLive(_ entry: SessionEntry) {
+    guard entry.inbox.phase == .live else { return }
+    entry.inbox.phase = .catchingUp
+    guard ports.inboxState == .ready else { return }
+    let session = entry.session
+    for (key, message) in session.pending() {
+      guard let record = entry.senders[key.conversation], let origin = record.origin,
+        let fields = try? MessageFields(reading: message.payload.span)
+      else { continue }
+      let relay = Relay(
+        to: session.user, from: record.sender.user, device: record.sender.device, order: key.order,
+        floor: min(fields.floor, key.order), messageId: fields.messageId, message: message, origin: origin)
+      appendingBytes += message.bytes.count
+      entry.inbox.appends += 1
+      entry.inbox.beginCopy(of: relay)
+      let entering = InboxOrder.Entering(
+        relay: relay, session: session.id, knownDead: 0, end: ports.now, isCopy: true)
+      for message in inboxOrder.enter(entering, isPending: { _ in false }) { append(message) }
+    }
+  }
+
   private func append(_ entering: InboxOrder.Entering) {
     let relay = entering.relay
     let message = InboxMessage(
       from: relay.from, device: relay.device, order: relay.order, floor: relay.floor,
-      payload: Array(relay.message.payload), expires: ports.wallClockMilliseconds + ServerLimits.inboxMilliseconds)
-    let epoch = entering.session.flatMap { entries[$0]?.session.epoch }
+      payload: Array(relay.message.payload), expires: ports.wallClockMilliseconds + ServerLimits.inboxMilliseconds,
+      follows: entering.follows)
+    let target = entering.session.flatMap { entries[$0] }
     ports.append(
-      message, to: relay.to, knownDead: entering.knownDead, spilling: epoch ?? 0
+      message, to: relay.to, knownDead: entering.knownDead, spilling: target?.session.epoch ?? 0
     ) { [weak self] answer in
-      self?.appended(relay, at: entering.session, knownDead: entering.knownDead, answer)
+      guard let self else { return }
+      self.answered(entering, isIn: answer?.isThere ?? false)
+      if entering.isCopy, let target {
+        self.copied(relay, of: target, answer)
+      } else {
+        self.appended(relay, at: entering.session, knownDead: entering.knownDead, answer)
+      }
+      if let target, target.session.isActive { self.catchUp(target) }
+    }
+  }
+
+  /// The message is on its way no more.
+  private func answered(_ entering: InboxOrder.Entering, isIn: Bool) {
+    inboxOrder.answered(entering.relay, isIn: isIn)
+    leaves(entering)
+  }
+
+  private func leaves(_ entering: InboxOrder.Entering) {
+    appendingBytes -= entering.relay.message.bytes.count
+    if let target = entering.session.flatMap({ entries[$0] }) { target.inbox.appends -= 1 }
+  }
+
+  private func copied(_ relay: Relay, of entry: SessionEntry, _ answer: InboxAnswer?) {
+    var id: InboxEntry.ID?
+    if case .stored(let stored) = answer { id = stored }
+    guard entry.inbox.copied(relay, as: id), let id else { return }
+    if entry.session.isActive {
+      entry.inbox.confirmed.append(id)
+    } else {
+      // Else the next session would be handed it.
+      ports.confirmInbox(of: entry.session.user, entries: [id]) { _ in }
     }
   }
 
   /// Those that waited in vain for what they overtook go back to their senders.
   func tick(now: Instant) {
     for entering in inboxOrder.expire(now: now) {
-      let target = leaves(entering.relay, entering.session)
+      leaves(entering)
+      let target = entering.session.flatMap { entries[$0] }
       let code: ErrorCode = target == nil ? .notOnline : .noRoom
       report(entering.relay, .later, code: code, retryAfter: WireTimes.retryNoRoom, now: now)
       if let target { catchUp(target) }
     }
   }
 
-  /// The message is on its way no more.
-  private func leaves(_ relay: Relay, _ session: UInt64?) -> SessionEntry? {
-    appendingBytes -= relay.message.bytes.count
-    guard let target = session.flatMap({ entries[$0] }) else { return nil }
-    target.inbox.appends -= 1
-    return target.session.isActive ? target : nil
-  }
-
   private func appended(_ relay: Relay, at id: UInt64?, knownDead: UInt64, _ answer: InboxAnswer?) {
     let now = ports.now
-    let target = leaves(relay, id)
-    if answer != .stored, answer != .duplicate { inboxOrder.fellOut(relay) }
     switch answer {
     case .stored, .duplicate:
       counters.stored.add()
@@ -94,10 +139,11 @@ extension Switchboard {
         break
       }
       findLive(relay, node: node, epoch: epoch, knownDead: knownDead, now: now)
+    case .gap:
+      report(relay, .later, code: .noRoom, retryAfter: WireTimes.retryNotOnline, now: now)
     case nil:
       report(relay, .later, code: .unavailable, retryAfter: WireTimes.retryNotOnline, now: now)
     }
-    if let target { catchUp(target) }
   }
 
   /// The store says that the user is live, and this reactor knows of no session.
@@ -185,6 +231,7 @@ extension Switchboard {
   }
 
   func beginCatchingUp(_ entry: SessionEntry) {
+    leaveLive(entry)
     entry.inbox.phase = .catchingUp
     catchUp(entry)
   }
@@ -200,7 +247,7 @@ extension Switchboard {
       let entry = entries[location.address.session], entry.session.isActive
     else { return }
     entry.inbox.isDoubtful = true
-    if entry.inbox.phase == .live { entry.inbox.phase = .catchingUp }
+    leaveLive(entry)
     catchUp(entry)
   }
 

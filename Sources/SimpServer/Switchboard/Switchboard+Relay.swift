@@ -105,7 +105,8 @@ extension Switchboard {
   private func holds(
     _ order: UInt64, from user: String, device: UInt32, origin: SessionAddress, at target: SessionEntry
   ) -> Bool {
-    if target.inbox.isWaiting(from: user, device: device, order: order) { return true }
+    let name = InboxProgress.MessageName(from: user, device: device, order: order)
+    if target.inbox.isWaiting(name, origin: origin) { return true }
     guard let handle = target.handle(of: user, device: device) else { return false }
     target.setOrigin(origin, handle: handle)
     return target.session.holds(MessageKey(conversation: handle, order: order))
@@ -139,6 +140,7 @@ extension Switchboard {
     let key = target.add(from: relay.from, device: relay.device, order: relay.order, origin: relay.origin)
     target.session.deliver(key, relay.message)
     counters.relayed.add()
+    noteRoom(target)
     log.debug(
       "message relayed",
       [
@@ -205,12 +207,13 @@ extension Switchboard {
         let bytes = session.finish(key)
         heldBytes -= bytes
         entry.remove(key)
-        let isFromInbox = finishedFromInbox(key, of: entry, isDelivered: isDelivered)
+        let kept = finishedFromInbox(key, from: record.sender, of: entry, isDelivered: isDelivered)
         if isDelivered { counters.delivered.add() } else { counters.later.add() }
         guard let origin = record.origin else { continue }
         var report = Report(
-          origin: origin, recipient: session.user, order: key.order, bytes: bytes, state: outcome.state)
-        if isFromInbox, !isDelivered {
+          origin: origin, recipient: session.user, order: key.order, bytes: bytes, state: outcome.state,
+          isCounted: !kept.isHandedOver)
+        if kept.isThere, !isDelivered {
           // It is there still: nothing is to be offered again.
           report.state = .stored
         } else if !isDelivered {
@@ -220,10 +223,16 @@ extension Switchboard {
         send(report, now: now)
       }
     }
-    if session.pendingMessages * 2 <= session.roomMessages, session.pendingBytes * 2 <= session.roomBytes {
-      entry.inbox.fullSince = nil
-    }
+    noteRoom(entry)
     catchUp(entry)
+  }
+
+  private func noteRoom(_ entry: SessionEntry) {
+    let session = entry.session
+    guard entry.inbox.fullSince != nil, session.pendingMessages * 2 <= session.roomMessages,
+      session.pendingBytes * 2 <= session.roomBytes
+    else { return }
+    entry.inbox.fullSince = nil
   }
 
   /// A session ended with messages pending: their senders keep them and offer them again.
@@ -233,12 +242,20 @@ extension Switchboard {
     // The inbox takes them; without one they wait for somebody to be there.
     let isShort = isReplaced || ports.inboxState == .ready
     let retryAfter = isShort ? WireTimes.retryNoRoom : WireTimes.retryNotOnline
-    for (key, bytes) in entry.session.pending() {
-      guard let origin = entry.senders[key.conversation]?.origin else { continue }
-      send(
-        Report(
-          origin: origin, recipient: recipient, order: key.order, bytes: bytes, state: .later,
-          code: .notOnline, retryAfter: retryAfter), now: now)
+    for (key, message) in entry.session.pending() {
+      guard let record = entry.senders[key.conversation], let origin = record.origin else { continue }
+      let name = InboxProgress.MessageName(from: record.sender.user, device: record.sender.device, order: key.order)
+      let copy = entry.inbox.copy(name)
+      let isHandedOver = entry.inbox.handedOver[key] != nil
+      var report = Report(
+        origin: origin, recipient: recipient, order: key.order, bytes: message.bytes.count, state: .stored,
+        isCounted: copy != nil || !isHandedOver)
+      if case .stored = copy {} else if !isHandedOver {
+        report.state = .later
+        report.code = .notOnline
+        report.retryAfter = retryAfter
+      }
+      send(report, now: now)
     }
     for relay in entry.inbox.takeWaiting() {
       report(relay, .later, code: .notOnline, retryAfter: retryAfter, now: now)
@@ -256,7 +273,7 @@ extension Switchboard {
   /// Tells the sender, if it is still here; one that came back offers its messages again by itself.
   func deliver(_ report: Report, now: Instant) {
     guard let entry = entries[report.origin.session], entry.session.isActive else { return }
-    entry.unfinished.remove(bytes: report.bytes)
+    if report.isCounted { entry.unfinished.remove(bytes: report.bytes) }
     if report.state == .later { entry.deferrals.insert(order: report.order, to: report.recipient) }
     if report.state == .delivered || report.state == .stored {
       entry.finished.insert(order: report.order, to: report.recipient, isStored: report.state == .stored)

@@ -64,8 +64,11 @@ final class SimulatedStore {
         return .live(node: nodes[user] ?? "", epoch: endpoint.epoch)
       }
     }
-    let name = "\(message.from) \(message.device) \(message.order)"
-    guard inboxes[user, default: Inbox()].taken.insert(name).inserted else { return .duplicate }
+    func name(_ order: UInt64) -> String { "\(message.from) \(message.device) \(order)" }
+    let taken = inboxes[user]?.taken ?? []
+    if taken.contains(name(message.order)) { return .duplicate }
+    if message.follows, message.order > message.floor, !taken.contains(name(message.order - 1)) { return .gap }
+    inboxes[user, default: Inbox()].taken.insert(name(message.order))
     if endpoints[user] != nil { catchingUp.insert(user) }
     inboxes[user]?.last += 1
     let id = InboxEntry.ID(milliseconds: 1, sequence: inboxes[user]?.last ?? 0)
@@ -74,7 +77,7 @@ final class SimulatedStore {
         id: id, from: message.from, device: message.device, order: message.order, expires: message.expires,
         payload: message.payload))
     stored += 1
-    return .stored
+    return .stored(id)
   }
 
   func read(of user: String, after: InboxEntry.ID?, count: Int, bytes: Int) -> [InboxEntry] {
