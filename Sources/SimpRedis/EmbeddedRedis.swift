@@ -58,13 +58,16 @@ public final class EmbeddedRedis {
 
   /// - Parameters:
   ///   - directory: the state directory; it must exist. `redis` is made in it with mode 700.
+  ///   - maximumMemoryBytes: of what it keeps, beyond which it refuses to keep more; 0: no limit. One that is taken over is
+  ///     told.
   ///   - searchPath: where redis-server is looked for, as PATH is written; nil for the process's own PATH.
   ///   - onEvent: called on the loop.
   public init(
-    loop: EventLoop, directory: String, searchPath: String? = nil, onEvent: @escaping (Event) -> Void = { _ in }
+    loop: EventLoop, directory: String, maximumMemoryBytes: Int = 0, searchPath: String? = nil,
+    onEvent: @escaping (Event) -> Void = { _ in }
   ) {
     self.loop = loop
-    files = EmbeddedRedisFiles(stateDirectory: directory)
+    files = EmbeddedRedisFiles(stateDirectory: directory, maximumMemoryBytes: maximumMemoryBytes)
     address = .unix(path: files.socket)
     self.searchPath = searchPath
     self.onEvent = onEvent
@@ -142,6 +145,7 @@ public final class EmbeddedRedis {
     } else {
       onEvent(.adopted)
       askPid()
+      link?.command(["CONFIG", "SET", "maxmemory", RedisArgument(files.maximumMemoryBytes)]) { _ in }
     }
     if isStopping {
       isStopping = false

@@ -3,6 +3,8 @@ internal import Glibc
 /// What an `EmbeddedRedis` has in the file system, and the command line that follows from it.
 struct EmbeddedRedisFiles {
   let stateDirectory: String
+  /// 0: no limit.
+  let maximumMemoryBytes: Int
 
   var directory: String { "\(stateDirectory)/redis" }
   var socket: String { "\(directory)/redis.sock" }
@@ -67,7 +69,8 @@ struct EmbeddedRedisFiles {
       // STORED is said only of what is on the disk.
       "--appendonly", "yes", "--appendfsync", "always", "--save", "",
       // Messages are no cache: a full memory refuses, and forgets nothing.
-      "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
+      "--maxmemory", "\(maximumMemoryBytes)", "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize",
+      "no",
     ]
   }
 }

@@ -114,7 +114,9 @@ public final class Server: @unchecked Sendable {
     switch configuration.redis {
     case .embedded:
       guard let stateDirectory = state?.path else { preconditionFailure("the state directory comes first") }
-      let embedded = EmbeddedRedis(loop: control, directory: stateDirectory) { [log] event in
+      let embedded = EmbeddedRedis(
+        loop: control, directory: stateDirectory, maximumMemoryBytes: configuration.redisMemoryBytes
+      ) { [log] event in
         log.info("embedded redis", ["event": "\(event)"])
       }
       self.embedded = embedded

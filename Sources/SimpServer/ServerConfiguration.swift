@@ -31,6 +31,8 @@ public struct ServerConfiguration: Sendable {
   public var stateDirectory = "simp-state"
   public var redis = Redis.embedded
   /// Threads, each with its own loop and sessions. 1 to 64.
+  /// Of the embedded Redis; 0: any.
+  public var redisMemoryBytes = 1 << 30
   public var reactors = 1
   public var tls = TLS.own
   /// Datagrams of a direction after which the server changes its key. 1 to 4194304; small numbers are for tests.
@@ -79,6 +81,9 @@ public struct ServerConfiguration: Sendable {
     Flag(
       "redis", placeholder: "WHERE", default: "embedded", isSetting: true,
       help: "HOST:PORT, unix:PATH, or embedded (a private one)"),
+    Flag(
+      "redis-memory", placeholder: "BYTES", default: "1073741824", isSetting: true,
+      help: "memory of the embedded Redis; full, it takes no more messages; 0: any"),
     Flag("reactors", placeholder: "COUNT", default: "1", isSetting: true, help: "threads that serve sessions"),
     Flag(
       "tls", placeholder: "on|off", default: "on", isSetting: true,
@@ -111,6 +116,10 @@ public struct ServerConfiguration: Sendable {
     stateDirectory = settings.string("state") ?? "simp-state"
     let redis = settings.string("redis") ?? "embedded"
     self.redis = redis == "embedded" ? .embedded : .external(redis)
+    redisMemoryBytes = try settings.integer("redis-memory", in: 0...1 << 50) ?? 1 << 30
+    if redisMemoryBytes > 0, redisMemoryBytes < 16 << 20 {
+      throw UsageError("--redis-memory takes 16777216 or more, or 0 for any amount, not \(redisMemoryBytes)")
+    }
     reactors = try settings.integer("reactors", in: 1...64) ?? 1
     keyPhaseDatagrams = UInt64(
       try settings.integer("key-phase-packets", in: 1...4_194_304) ?? Int(WireLimits.keyPhaseDatagrams))

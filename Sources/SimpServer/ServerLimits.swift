@@ -37,6 +37,8 @@ public struct ServerLimits: Sendable, Hashable {
     get { inbox.messages }
     set { inbox.messages = newValue }
   }
+  /// Bytes that one user may leave in a day with those who never logged in, whose names cost nothing.
+  public var strangerBytes = 4 << 20
   /// What an entry says of how long it is wanted. Nothing is removed for it yet.
   static let inboxMilliseconds: UInt64 = 30 * 86_400 * 1000
   /// STORED may be said of what only the memory of Redis holds.
@@ -87,6 +89,8 @@ public struct ServerLimits: Sendable, Hashable {
       flag(
         "inbox-stranger-messages", "COUNT", standard.inbox.strangerMessages,
         "messages kept for a name that never logged in"),
+      flag(
+        "inbox-stranger-bytes", "BYTES", standard.strangerBytes, "bytes of them that one user may send in a day"),
       Flag(
         "stored-means", placeholder: "disk|memory", default: "disk", isSetting: true,
         help: "memory: messages are kept though redis answers before its disk has them"),
@@ -115,6 +119,7 @@ public struct ServerLimits: Sendable, Hashable {
     try read("inbox-bytes", 0...1 << 40, into: &inbox.bytes)
     try read("inbox-sender-bytes", 0...1 << 40, into: &inbox.senderBytes)
     try read("inbox-stranger-messages", 0...10_000_000, into: &inbox.strangerMessages)
+    try read("inbox-stranger-bytes", 0...1 << 40, into: &strangerBytes)
     storedMeansMemory = try settings.choice("stored-means", of: ["disk", "memory"]) == "memory"
     try read("unsent-bytes", WireLimits.maximumPacketBytes...1 << 30, into: &unsentBytes)
     // The wire's own limits are the upper ends: a client may not count on more.

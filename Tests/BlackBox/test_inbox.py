@@ -11,7 +11,7 @@ import pytest
 from receipt_pb2 import ACCEPTED, DELIVERED, LATER, STORED
 from session_pb2 import ERROR_NO_ROOM, ERROR_NOT_ONLINE, ERROR_UNAVAILABLE
 from simpclient import PATIENCE, wait_all
-from simpserver import Clients, Program, Server, free_port
+from simpserver import Clients, Program, Server, free_port, until
 
 INBOX = "simp:inbox:{u:%s}"
 
@@ -215,6 +215,39 @@ def test_who_never_logged_in_has_a_small_inbox(clients, names):
     wait_all([a], lambda: all(each.state() in (STORED, LATER) for each in sent))
     assert [each.state() for each in sent] == [STORED] * 100 + [LATER] * 10
     assert {each.code for each in sent[100:]} == {ERROR_NO_ROOM}
+
+
+def test_a_user_leaves_so_much_with_strangers_in_a_day(tmp_path, names):
+    """Names cost nothing, and each has an inbox."""
+    alice, bob, *nobody = names("alice", "bob", *(f"nobody{number}" for number in range(30)))
+    server = Server(tmp_path, "--inbox-stranger-bytes", "10000").start()
+    try:
+        with Clients(server) as clients:
+            clients.login(bob).logout()
+            a = clients.online(alice)
+            a.retransmits = False
+            for index, name in enumerate(nobody):
+                sent = a.send(name, "x" * 900, by="tcp")
+                wait_all([a], lambda: sent.state() in (STORED, LATER))
+                assert sent.state() == (STORED if index < 10 else LATER)
+            assert sent.code == ERROR_NO_ROOM
+            known = a.send(bob, "x" * 900, by="tcp")
+            wait_all([a], lambda: known.is_final)
+            assert known.state() == STORED
+    finally:
+        server.clean_up()
+
+
+def test_the_memory_of_the_embedded_redis_is_bounded(tmp_path):
+    """Also of one that another server left behind."""
+    server = Server(tmp_path, "--redis-memory", "50000000").start()
+    try:
+        assert server.redis("CONFIG", "GET", "maxmemory")[1] == "50000000"
+        server.stop(signal.SIGKILL)
+        server = Server(tmp_path, "--redis-memory", "60000000").start()
+        until(lambda: server.redis("CONFIG", "GET", "maxmemory")[1] == "60000000")
+    finally:
+        server.clean_up()
 
 
 def test_what_is_stored_outlives_the_server(own_server, names):

@@ -147,7 +147,7 @@ final class InboxRig: @unchecked Sendable {
 
 extension InboxAnswer {
   /// Stored, as whatever entry.
-  static let added = InboxAnswer.stored(InboxEntry.ID(milliseconds: 0, sequence: 0))
+  static let added = InboxAnswer.stored(InboxEntry.ID(milliseconds: 0, sequence: 0), toStranger: false)
 
   var withoutName: InboxAnswer {
     if case .stored = self { .added } else { self }

@@ -143,7 +143,7 @@ final class RigPorts: SwitchboardPorts {
   // Its store takes no messages.
   var inboxState: InboxState { .off }
   func append(
-    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void
   ) { completion(nil) }
   func readInbox(

@@ -83,7 +83,9 @@ public final class InboxDirectory {
 
   private static func answer(_ reply: RedisReply) -> InboxAnswer? {
     switch reply {
-    case .string: return reply.text.flatMap { InboxEntry.ID($0) }.map { .stored($0) }
+    case .string: return reply.text.flatMap { InboxEntry.ID($0) }.map { .stored($0, toStranger: false) }
+    case .array(let parts) where parts.count == 1:
+      return parts[0].text.flatMap { InboxEntry.ID($0) }.map { .stored($0, toStranger: true) }
     case .integer(0): return .duplicate
     case .integer(2): return .gap
     case .integer(let limit) where limit < 0 && limit > -100:

@@ -62,8 +62,8 @@ public enum InboxAnswer: Hashable, Sendable {
     case bytes, senderBytes, strangerMessages, ranges, senderDevices
   }
 
-  /// It is in the inbox, to the durability of Redis.
-  case stored(InboxEntry.ID)
+  /// It is in the inbox, to the durability of Redis; whether that is of somebody who never logged in.
+  case stored(InboxEntry.ID, toStranger: Bool)
   /// It was in the inbox before, or is: what was said of it then holds.
   case duplicate
   /// Nothing was done: the user's device is live, at a session of this epoch on this node.

@@ -20,7 +20,8 @@ enum InboxScripts {
   /// 10 bytes, 11 bytes of a sender, 12 messages for a stranger, 13 ranges, 14 senders' devices, 15 overhead of an entry;
   /// 16 follows (1 or 0).
   ///
-  /// Returns the node and epoch of a live endpoint that is neither dead nor spilling; the entry's id when it was stored;
+  /// Returns the node and epoch of a live endpoint that is neither dead nor spilling; the entry's id when it was stored, as
+  /// an array of one for a user who never logged in;
   /// 0 for a copy of what was stored; 2 when the one that it follows is not there; below 0 what is full: the number of the
   /// limit, counted from -1 for messages.
   ///
@@ -71,7 +72,8 @@ enum InboxScripts {
     if messages > tonumber(ARGV[9]) then return -1 end
     if bytes > tonumber(ARGV[10]) then return -2 end
     if ofSender > tonumber(ARGV[11]) then return -3 end
-    if messages > tonumber(ARGV[12]) and redis.call('HEXISTS', KEYS[2], 'epoch') == 0 then return -4 end
+    local isStranger = redis.call('HEXISTS', KEYS[2], 'epoch') == 0
+    if isStranger and messages > tonumber(ARGV[12]) then return -4 end
     if #kept > tonumber(ARGV[13]) then return -5 end
     local forgotten
     if not stored[4] then
@@ -95,7 +97,7 @@ enum InboxScripts {
     if messages == 1 then
       for i = 3, 5 do redis.call('PERSIST', KEYS[i]) end
     end
-    return id
+    return isStranger and {id} or id
     """
 
   /// KEYS: inbox, intake, idle. ARGV: how long in ms an empty inbox is remembered, overhead of an entry, then the ids of

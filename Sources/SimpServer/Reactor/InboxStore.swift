@@ -13,12 +13,14 @@ final class InboxStore {
     var user: String
     var knownDead: UInt64
     var spilling: UInt64
+    var refusesStrangers: Bool
     var completion: (InboxAnswer?) -> Void
   }
 
   private let link: RedisLink
   private let directory: InboxDirectory
   private let limits: InboxLimits
+  private var limitsWithoutStrangers: InboxLimits
   private let acceptsMemory: Bool
   private let log: Log
   private var gathered: [Append] = []
@@ -43,6 +45,8 @@ final class InboxStore {
     self.link = link
     directory = InboxDirectory(link: link)
     self.limits = limits
+    limitsWithoutStrangers = limits
+    limitsWithoutStrangers.strangerMessages = 0
     self.acceptsMemory = acceptsMemory
     self.log = log
     asking = loop.makeTimer { [unowned self] in self.storeIsUp() }
@@ -88,11 +92,13 @@ final class InboxStore {
   // MARK: - In
 
   func append(
-    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void
   ) {
     gathered.append(
-      Append(message: message, user: user, knownDead: knownDead, spilling: spilling, completion: completion))
+      Append(
+        message: message, user: user, knownDead: knownDead, spilling: spilling, refusesStrangers: refusesStrangers,
+        completion: completion))
   }
 
   /// The turn of the loop is over.
@@ -114,7 +120,7 @@ final class InboxStore {
       for append in batch {
         directory.append(
           to: append.user, message: append.message, knownDead: append.knownDead, spilling: append.spilling,
-          limits: limits
+          limits: append.refusesStrangers ? limitsWithoutStrangers : limits
         ) { [weak self] result in
           if case .failure(let error) = result {
             self?.log.debug("message not stored", ["user": append.user, "reason": error])

@@ -359,10 +359,12 @@ extension Reactor: SwitchboardPorts {
   var inboxState: InboxState { inbox.state }
 
   func append(
-    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void
   ) {
-    inbox.append(message, to: user, knownDead: knownDead, spilling: spilling, completion: completion)
+    inbox.append(
+      message, to: user, knownDead: knownDead, spilling: spilling, refusesStrangers: refusesStrangers,
+      completion: completion)
   }
 
   func readInbox(

@@ -1,26 +1,30 @@
 internal import SimpCore
 internal import SimpIO
 
-/// How much one user sends, over both channels and all sessions, on whichever reactors they are. Its lock is contended
-/// only by a user who sends on several reactors at once.
+/// How much one user sends, and leaves with those who never logged in, over both channels and all sessions, on whichever
+/// reactors they are. Its lock is contended only by a user who sends on several reactors at once.
 final class UserRate: Sendable {
   fileprivate struct Buckets {
     var sessions = 0
     var messages: TokenBucket?
     var bytes: TokenBucket?
+    var strangers: TokenBucket
   }
 
   private let buckets: Locked<Buckets>
+  private let isLimited: Bool
 
-  fileprivate init(messages: TokenBucket?, bytes: TokenBucket?) {
-    buckets = Locked(Buckets(messages: messages, bytes: bytes))
+  fileprivate init(messages: TokenBucket?, bytes: TokenBucket?, strangers: TokenBucket) {
+    buckets = Locked(Buckets(messages: messages, bytes: bytes, strangers: strangers))
+    isLimited = messages != nil || bytes != nil
   }
 
   /// A message of `count` bytes.
   ///
   /// - Returns: nil when it is within the rate, else when to offer it again.
   func take(bytes count: Int, now: Instant) -> Interval? {
-    buckets.withLock { buckets in
+    guard isLimited else { return nil }
+    return buckets.withLock { buckets in
       if let wait = buckets.messages?.take(now: now) { return wait }
       guard let wait = buckets.bytes?.take(count, now: now) else { return nil }
       buckets.messages?.giveBack(1)
@@ -28,11 +32,20 @@ final class UserRate: Sendable {
     }
   }
 
+  /// Whether the user may leave more with those who never logged in.
+  func reachesStrangers(now: Instant) -> Bool { buckets.withLock { !$0.strangers.isEmpty(now: now) } }
+
+  /// A message of `count` bytes was stored for one of them.
+  func reachedStranger(bytes count: Int, now: Instant) {
+    buckets.withLock { $0.strangers.charge(count, now: now) }
+  }
+
   fileprivate func addSessions(_ count: Int) { buckets.withLock { $0.sessions += count } }
 
   fileprivate func isAtRest(now: Instant) -> Bool {
     buckets.withLock { buckets in
       buckets.sessions == 0 && buckets.messages?.isFull(now: now) ?? true && buckets.bytes?.isFull(now: now) ?? true
+        && buckets.strangers.isFull(now: now)
     }
   }
 }
@@ -41,7 +54,8 @@ final class UserRate: Sendable {
 final class UserRates: Sendable {
   private struct Table {
     // BOUND: users with a session, and those who left with less than a full bucket, which is full again after
-    // `burstSeconds`: they came by a login each, and logins have a rate. Swept when the table has doubled.
+    // `burstSeconds`, and the one for strangers after a day: they came by a login each, and logins have a rate. Swept when
+    // the table has doubled.
     var rates: [String: UserRate] = [:]
     var sweepAt = 64
   }
@@ -49,25 +63,30 @@ final class UserRates: Sendable {
   private let table = Locked(Table())
   private let messagesPerSecond: Int
   private let bytesPerSecond: Int
+  private let strangerBytes: Int
   /// A burst is what the rate gives in this time.
   static let burstSeconds = 2
 
   convenience init(_ limits: ServerLimits) {
-    self.init(messagesPerSecond: limits.messagesPerSecond, bytesPerSecond: limits.bytesPerSecond)
+    self.init(
+      messagesPerSecond: limits.messagesPerSecond, bytesPerSecond: limits.bytesPerSecond,
+      strangerBytes: limits.strangerBytes)
   }
 
-  /// - Parameters: 0: no limit.
-  init(messagesPerSecond: Int, bytesPerSecond: Int) {
+  /// - Parameters:
+  ///   - messagesPerSecond, bytesPerSecond: 0: no limit.
+  ///   - strangerBytes: of a day.
+  init(messagesPerSecond: Int, bytesPerSecond: Int, strangerBytes: Int = 0) {
     self.messagesPerSecond = messagesPerSecond
     self.bytesPerSecond = bytesPerSecond
+    self.strangerBytes = strangerBytes
   }
 
   var count: Int { table.withLock { $0.rates.count } }
 
-  /// A session of the user begins; nil when nothing is limited.
-  func begin(_ user: String, now: Instant) -> UserRate? {
-    guard messagesPerSecond > 0 || bytesPerSecond > 0 else { return nil }
-    return table.withLock { table in
+  /// A session of the user begins.
+  func begin(_ user: String, now: Instant) -> UserRate {
+    table.withLock { table in
       if table.rates.count >= table.sweepAt {
         table.rates = table.rates.filter { !$0.value.isAtRest(now: now) }
         table.sweepAt = max(64, 2 * table.rates.count)
@@ -89,6 +108,7 @@ final class UserRates: Sendable {
     return UserRate(
       messages: bucket(messagesPerSecond, atLeast: 1),
       // The largest message passes at any rate.
-      bytes: bucket(bytesPerSecond, atLeast: WireLimits.maximumPacketBytes))
+      bytes: bucket(bytesPerSecond, atLeast: WireLimits.maximumPacketBytes),
+      strangers: TokenBucket(perSecond: max(1, strangerBytes / 86_400), burst: strangerBytes))
   }
 }

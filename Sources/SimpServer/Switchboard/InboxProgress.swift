@@ -106,6 +106,8 @@ struct InboxProgress {
     case stored(InboxEntry.ID)
     /// The device has it; the store has not answered yet.
     case delivered
+
+    var isStored: Bool { if case .stored = self { true } else { false } }
   }
 
   mutating func beginCopy(of relay: Relay) { copies[Self.name(relay)] = .underWay }

@@ -11,7 +11,7 @@ final class SessionEntry {
   var finished = FinishedOrders()
   /// How far it is with what came while its user was away.
   var inbox = InboxProgress()
-  /// How much its user sends; nil before login, and when nothing is limited.
+  /// How much its user sends; nil before login.
   var rate: UserRate?
   /// Why its login will be refused, known since it connected.
   var turnedAway: Refusal?

@@ -72,10 +72,16 @@ extension Switchboard {
       payload: Array(relay.message.payload), expires: ports.wallClockMilliseconds + ServerLimits.inboxMilliseconds,
       follows: entering.follows)
     let target = entering.session.flatMap { entries[$0] }
+    let rate = entries[relay.origin.session]?.rate
+    let refusesStrangers = target == nil && rate.map { !$0.reachesStrangers(now: ports.now) } ?? false
     ports.append(
-      message, to: relay.to, knownDead: entering.knownDead, spilling: target?.session.epoch ?? 0
+      message, to: relay.to, knownDead: entering.knownDead, spilling: target?.session.epoch ?? 0,
+      refusesStrangers: refusesStrangers
     ) { [weak self] answer in
       guard let self else { return }
+      if case .stored(_, toStranger: true) = answer {
+        rate?.reachedStranger(bytes: message.payload.count + InboxLimits.entryOverheadBytes, now: self.ports.now)
+      }
       self.answered(entering, isIn: answer?.isThere ?? false)
       if entering.isCopy, let target {
         self.copied(relay, of: target, answer)
@@ -99,7 +105,7 @@ extension Switchboard {
 
   private func copied(_ relay: Relay, of entry: SessionEntry, _ answer: InboxAnswer?) {
     var id: InboxEntry.ID?
-    if case .stored(let stored) = answer { id = stored }
+    if case .stored(let stored, _) = answer { id = stored }
     guard entry.inbox.copied(relay, as: id), let id else { return }
     if entry.session.isActive {
       entry.inbox.confirmed.append(id)

@@ -250,7 +250,7 @@ extension Switchboard {
       var report = Report(
         origin: origin, recipient: recipient, order: key.order, bytes: message.bytes.count, state: .stored,
         isCounted: copy != nil || !isHandedOver)
-      if case .stored = copy {} else if !isHandedOver {
+      if !isHandedOver, copy?.isStored != true {
         report.state = .later
         report.code = .notOnline
         report.retryAfter = retryAfter

@@ -55,10 +55,10 @@ protocol SwitchboardPorts: AnyObject {
   func removeEndpoint(_ record: EndpointRecord)
   /// Whether there is an inbox to put messages into.
   var inboxState: InboxState { get }
-  /// Adds to an inbox; see `InboxDirectory.append`. nil: the store did not answer, or refused. Called back on the
+  /// Adds to an inbox, unless it is of somebody who never logged in and these are refused; see `InboxDirectory.append`. nil: the store did not answer, or refused. Called back on the
   /// reactor, never from inside the call, in the order of the calls.
   func append(
-    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void)
   /// Reads what is in an inbox behind an entry; nil as above.
   func readInbox(

@@ -27,6 +27,17 @@ struct TokenBucket {
     return Interval(nanoseconds: Int64((wanted - tokens) / perSecond * 1e9) + 1)
   }
 
+  /// Takes `count`, which was used already, and may leave less than nothing.
+  mutating func charge(_ count: Int, now: Instant) {
+    refill(now: now)
+    tokens -= Double(count)
+  }
+
+  mutating func isEmpty(now: Instant) -> Bool {
+    refill(now: now)
+    return tokens <= 0
+  }
+
   /// Puts back what was taken and not used.
   mutating func giveBack(_ count: Int) { tokens = min(burst, tokens + min(Double(count), burst)) }
 

@@ -147,7 +147,7 @@ final class SimulatedReactor: SwitchboardPorts {
   var inboxState: InboxState { server.storeReturns != nil ? .away : server.keepsInboxes ? .ready : .off }
 
   func append(
-    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64,
+    _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void
   ) {
     ask {

@@ -77,7 +77,7 @@ final class SimulatedStore {
         id: id, from: message.from, device: message.device, order: message.order, expires: message.expires,
         payload: message.payload))
     stored += 1
-    return .stored(id)
+    return .stored(id, toStranger: devices[user] == nil)
   }
 
   func read(of user: String, after: InboxEntry.ID?, count: Int, bytes: Int) -> [InboxEntry] {
