@@ -165,6 +165,13 @@ public final class EndpointDirectory {
     }
   }
 
+  /// Removes the key of another node, which is known to be gone; else it would be taken for alive until its key expires.
+  public func remove(node other: String) {
+    link.command(["DEL", RedisArgument("simp:node:\(other)")]) { _ in
+      // A failure means that the link goes; the key goes by itself.
+    }
+  }
+
   /// Ends `keepAlive` and removes the key.
   public func removeNode(completion: @escaping (Result<Bool, RedisError>) -> Void = { _ in }) {
     refresh?.close()

@@ -43,6 +43,8 @@ public final class Server: @unchecked Sendable {
   private let control: EventLoop
   public let registry = CounterRegistry()
   private let node: String
+  /// Of the server that had the state directory before.
+  private var formerNode: String?
   private var state: StateDirectory?
   private var tls: ServerTLS?
   private var tokens: TokenAuthority?
@@ -83,6 +85,7 @@ public final class Server: @unchecked Sendable {
       self.state = state
       tokens = try TokenAuthority(configuration, state: state)
       tls = try ServerTLS(configuration, stateDirectory: state.path)
+      formerNode = try state.exchange(node: node)
     } catch {
       return completion(.failure(error))
     }
@@ -166,7 +169,7 @@ public final class Server: @unchecked Sendable {
   private func openReactors(redis: RedisAddress, completion: @escaping (Result<Ready, ServerError>) -> Void) {
     guard let tokens else { preconditionFailure("reactors open after the state directory") }
     let shared = ServerShared(
-      node: node, reactors: configuration.reactors, tokens: tokens, tls: tls?.context,
+      node: node, formerNode: formerNode, reactors: configuration.reactors, tokens: tokens, tls: tls?.context,
       keyLimits: KeyLimits(phaseDatagrams: configuration.keyPhaseDatagrams), log: log,
       counters: ServerCounters(registry), limits: configuration.limits)
     var tcp = address(configuration.port)

@@ -58,16 +58,6 @@ final class ServerTLS: Sendable {
   }
 
   private func writePin() throws(ServerError) {
-    let text = Array("\(context.facts.pin)\n".utf8)
-    let temporary = "\(pinPath).new"
-    let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw ServerError("cannot write \(pinPath): \(SystemText.of(errno))") }
-    // SAFETY: writes out of `text`, which outlives the call.
-    let written = unsafe write(descriptor, text, text.count)
-    close(descriptor)
-    // A reader finds the old pin or the new one, whole.
-    guard written == text.count, unsafe rename(temporary, pinPath) == 0 else {
-      throw ServerError("cannot write \(pinPath): \(SystemText.of(errno))")
-    }
+    try StateDirectory.write("\(context.facts.pin)", to: pinPath)
   }
 }

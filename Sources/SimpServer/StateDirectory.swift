@@ -34,6 +34,30 @@ struct StateDirectory {
       throw ServerError("\(error)")
     }
   }
+
+  /// Notes the node id of this server here.
+  ///
+  /// - Returns: the one of the server before, nil if there was none. The lock says that it is gone.
+  func exchange(node: String) throws(ServerError) -> String? {
+    let path = path + "/node"
+    let former = (try? FileContents.firstLine(path: path)) ?? ""
+    try Self.write(node, to: path)
+    return former.isEmpty ? nil : former
+  }
+
+  /// Writes a line; a reader finds the old file or the new one, whole.
+  static func write(_ line: String, to path: String) throws(ServerError) {
+    let text = Array("\(line)\n".utf8)
+    let temporary = "\(path).new"
+    let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw ServerError("cannot write \(path): \(errorText())") }
+    // SAFETY: writes out of `text`, which outlives the call.
+    let written = unsafe Glibc.write(descriptor, text, text.count)
+    close(descriptor)
+    guard written == text.count, unsafe rename(temporary, path) == 0 else {
+      throw ServerError("cannot write \(path): \(errorText())")
+    }
+  }
 }
 
 /// Why a server does not start, as a sentence with the remedy.

@@ -265,20 +265,34 @@ def test_what_is_stored_outlives_the_server(own_server, names):
         assert c.texts() == texts(range(20))
 
 
-def test_who_was_here_when_the_server_was_killed_is_away_soon(own_server, names):
-    """His endpoint stands there as live, of a server that is no more: as long as its name lasts messages wait."""
+def test_who_was_here_when_the_server_was_killed_is_away(own_server, names):
+    """His endpoint stands there as live, of a server that is no more: the next one in its place knows that."""
     alice, bob = names("alice", "bob")
     with Clients(own_server) as clients:
         b = clients.online(bob)
         until_live(own_server, b, bob)
-        node = b.session.node
         own_server.stop(signal.SIGKILL)
         own_server.start()
         a = clients.online(alice)
         sent = a.send(bob, "hello")
+        wait_all([a], lambda: sent.is_final)
+        assert sent.states[-1] == STORED
+        assert own_server.endpoints(bob)[b.device]["state"] == "catching"
+
+
+def test_who_is_at_another_server_that_died_is_away_when_its_name_is_over(own_server, names):
+    alice, bob = names("alice", "bob")
+    with Clients(own_server) as clients:
+        b = clients.online(bob)
+        until_live(own_server, b, bob)
+        b.logout()
+        own_server.redis("SET", "simp:node:another", "here")
+        own_server.redis("HSET", "simp:endpoints:{u:%s}" % bob, b.device, "epoch=99 node=another state=live")
+        a = clients.online(alice)
+        sent = a.send(bob, "hello")
         wait_all([a], lambda: LATER in sent.states)
         assert sent.code == ERROR_NOT_ONLINE
-        own_server.redis("DEL", f"simp:node:{node}")
+        own_server.redis("DEL", "simp:node:another")
         wait_all([a], lambda: STORED in sent.states)
 
 

@@ -97,7 +97,10 @@ final class Reactor: @unchecked Sendable {
   /// - Parameter onUp: called once on the loop, when Redis answers.
   func begin(onUp: @escaping () -> Void) throws(IOError) {
     if shared.reactors > 1, number == 0 { try socket?.steer(byAtOffset: 2, sockets: shared.reactors) }
-    store.start(onUp: onUp)
+    store.start { [store, formerNode = number == 0 ? shared.formerNode : nil] in
+      if let formerNode { store?.directory.remove(node: formerNode) }
+      onUp()
+    }
     if number == 0 { store.directory.keepAlive() }
   }
 

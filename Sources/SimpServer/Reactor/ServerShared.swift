@@ -5,6 +5,8 @@ internal import SimpSupport
 /// What all reactors of one server share.
 final class ServerShared: Sendable {
   let node: String
+  /// Of the server that had the state directory before, and is gone: its endpoints are nobody's.
+  let formerNode: String?
   let reactors: Int
   let tokens: TokenAuthority
   /// nil with TLS off.
@@ -20,10 +22,11 @@ final class ServerShared: Sendable {
   private let list = Locked<[Reactor]>([])
 
   init(
-    node: String, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
+    node: String, formerNode: String?, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
     counters: ServerCounters, limits: ServerLimits
   ) {
     self.node = node
+    self.formerNode = formerNode
     self.reactors = reactors
     self.tokens = tokens
     self.tls = tls
