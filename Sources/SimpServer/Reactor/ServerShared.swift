@@ -22,7 +22,8 @@ final class ServerShared: Sendable {
   private let list = Locked<[Reactor]>([])
 
   init(
-    node: String, formerNode: String?, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?, keyLimits: KeyLimits, log: Log,
+    node: String, formerNode: String?, reactors: Int, tokens: TokenAuthority, tls: TLSServerContext?,
+    keyLimits: KeyLimits, log: Log,
     counters: ServerCounters, limits: ServerLimits
   ) {
     self.node = node
