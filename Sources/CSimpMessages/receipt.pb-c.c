@@ -232,7 +232,7 @@ const ProtobufCMessageDescriptor simp__datagrams__descriptor =
   (ProtobufCMessageInit) simp__datagrams__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor simp__outcome__field_descriptors[6] =
+static const ProtobufCFieldDescriptor simp__outcome__field_descriptors[7] =
 {
   {
     "state",
@@ -306,10 +306,23 @@ static const ProtobufCFieldDescriptor simp__outcome__field_descriptors[6] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "kept",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Simp__Outcome, kept),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned simp__outcome__field_indices_by_name[] = {
   4,   /* field[4] = code */
   2,   /* field[2] = device */
+  6,   /* field[6] = kept */
   3,   /* field[3] = orders */
   5,   /* field[5] = retry_after_ms */
   0,   /* field[0] = state */
@@ -318,7 +331,7 @@ static const unsigned simp__outcome__field_indices_by_name[] = {
 static const ProtobufCIntRange simp__outcome__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor simp__outcome__descriptor =
 {
@@ -328,7 +341,7 @@ const ProtobufCMessageDescriptor simp__outcome__descriptor =
   "Simp__Outcome",
   "simp",
   sizeof(Simp__Outcome),
-  6,
+  7,
   simp__outcome__field_descriptors,
   simp__outcome__field_indices_by_name,
   1,  simp__outcome__number_ranges,

@@ -110,7 +110,10 @@ MESSAGES = {
     "datagrams.full": RECEIPT.datagrams,
     "datagrams.minimal": Datagrams(runs=[1]),  # packet number 0 alone
     "datagrams.extreme": Datagrams(largest=MAX64, delay_us=MAX32, runs=[MAX32, 1], gaps=[MAX32], answered=[MAX64, 0]),
-    "outcome.full": RECEIPT.outcomes[1],
+    "outcome.full": Outcome(state=DELIVERED, user="carol", device=DEVICE, orders=[5, 1], code=ERROR_NOT_ONLINE,
+                            retry_after_ms=1000, kept=True),
+    "outcome.kept": Outcome(state=DELIVERED, user="bob", orders=[1, 2], kept=True),
+    "outcome.later": RECEIPT.outcomes[1],
     "outcome.minimal": Outcome(state=ACCEPTED, user="b", orders=[1, 1]),
     "outcome.stored": Outcome(state=STORED, user="b", orders=[1, 1]),
     "outcome.read": Outcome(state=READ, user="b", device=1, orders=[1, 1]),
@@ -156,6 +159,7 @@ PACKETS = {
     "message_relayed": wire.Packet(wire.MESSAGE, HELLO.SerializeToString() + APPENDED.SerializeToString()),
     "receipt_datagrams": wire.packet(wire.RECEIPT, Receipt(datagrams=RECEIPT.datagrams)),
     "receipt_outcomes": wire.packet(wire.RECEIPT, Receipt(outcomes=RECEIPT.outcomes)),
+    "receipt_kept": wire.packet(wire.RECEIPT, Receipt(outcomes=[MESSAGES["outcome.kept"]])),
     "receipt_room": wire.packet(wire.RECEIPT, Receipt(room_messages=512, room_bytes=2_097_152)),
 }
 

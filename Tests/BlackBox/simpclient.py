@@ -60,6 +60,8 @@ class Client:
         # Switches.
         self.confirms = True  # sends DELIVERED
         self.receipts = True  # sends part (a)
+        self.features = wire.KEPT_OUTCOMES  # those it announces
+        self.says_back = True  # what is kept for it
         self.answers_challenges = True
         self.retransmits = True
         self.loses_outgoing = lambda number: False
@@ -113,7 +115,7 @@ class Client:
         if self.tcp is None:
             self.connect()
         fields = dict(
-            token=self.token, protocol_min=1, protocol_max=1, outbox_id=self.outbox_id, device_number=self.device,
+            token=self.token, protocol_min=1, protocol_max=1, features=self.features, outbox_id=self.outbox_id, device_number=self.device,
             send_only=self.send_only, software="blackbox/1", receive_messages=self.room[0],
             receive_bytes=self.room[1], ciphers=self.ciphers)
         reply = self.request(wire.LOGIN, Login(**(fields | overrides)), timeout)
@@ -444,6 +446,9 @@ class Client:
         assert via == "tcp" or not receipt.outcomes, "outcomes travel on TCP only"
         for outcome in receipt.outcomes:
             self.outcomes.append(outcome)
+            assert not outcome.kept or self.features & wire.KEPT_OUTCOMES, "it did not ask for what is kept"
+            if outcome.kept and self.says_back:
+                self.send_packet(wire.packet(wire.RECEIPT, Receipt(outcomes=[outcome])))
             for order in wire.orders_of(outcome):
                 if outgoing := self.outbox.get((outcome.user, order)):
                     outgoing.code = outcome.code

@@ -144,6 +144,7 @@ def derive(secret, info, length):
 
 
 AES_128_GCM, CHACHA20_POLY1305 = 1, 2
+KEPT_OUTCOMES = 1  # a bit of `features`
 
 
 class Direction:

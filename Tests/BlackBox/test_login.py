@@ -144,7 +144,7 @@ def test_logins_that_cannot_be(clients, names, overrides, code):
 def test_a_client_of_the_future_gets_what_both_speak(clients, names):
     client = clients.new(*names("alice"))
     reply = client.login(protocol_min=1, protocol_max=70, features=(1 << 64) - 1, ciphers=[77, 2, 1])
-    assert (reply.protocol, reply.features, reply.cipher) == (1, 0, 2)
+    assert (reply.protocol, reply.features, reply.cipher) == (1, wire.KEPT_OUTCOMES, 2)
 
 
 @pytest.mark.parametrize("ciphers", [[], [77]])

@@ -38,6 +38,8 @@ import Testing
       case .accepted(let key, _): "accepted \(key.order)"
       case .later(let key, _): "later \(key.order)"
       case .finished(let key, let state, _, _, _): "\(state) \(key.order)"
+      case .followed(_, let state, let orders):
+        "\(state) behind the end \(orders.map { "\($0.lowerBound)-\($0.upperBound)" })"
       case .pathUp: "path up"
       case .pathDown: "path down"
       case .pong(let token, _): "pong \(token)"
@@ -147,9 +149,11 @@ import Testing
     #expect(session.channel.window.count == flying)
   }
 
-  private func outcome(_ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob") -> [UInt8] {
+  private func outcome(
+    _ state: MessageState, _ orders: ClosedRange<UInt64>, user: String = "bob", isKept: Bool = false
+  ) -> [UInt8] {
     var payload: [UInt8] = []
-    Receipt(outcomes: [Outcome(state, user: user, orders: [orders])]).append(to: &payload)
+    Receipt(outcomes: [Outcome(state, user: user, orders: [orders], isKept: isKept)]).append(to: &payload)
     return SessionRig.packet(.receipt, payload)
   }
 
@@ -209,9 +213,40 @@ import Testing
     #expect(receive(outcome(.accepted, 1...2), session) == [])
     #expect(receive(outcome(.later, 2...2), session) == ["later 2"])
     #expect(receive(outcome(.delivered, 1...1), session) == ["delivered 1"])
-    #expect(receive(outcome(.delivered, 1...1), session) == [])
+    #expect(receive(outcome(.delivered, 1...1), session) == ["delivered behind the end [\"1-1\"]"])
+    #expect(receive(outcome(.stored, 1...1), session) == [])
     #expect(receive(outcome(.rejected, 3...3), session) == ["rejected 3"])
     #expect(outbox.count == 1)
+  }
+
+  /// What the session says of outcomes.
+  private func said(_ session: ClientSession) throws -> [Outcome] {
+    try SessionRig.packets(in: session.takeStream()).filter { $0.header.command == .receipt }.flatMap { packet in
+      try Receipt(reading: packet.payload.span).outcomes
+    }
+  }
+
+  @Test func whatIsKeptIsSaidBack() throws {
+    let session = loggedIn()
+    for text in ["a", "b", "c"] { _ = try outbox.append(MessageContent(text: text), to: "bob", now: start) }
+    _ = receive([], session)
+    #expect(receive(outcome(.stored, 1...2), session) == ["stored 1", "stored 2"])
+    #expect(try said(session) == [])
+    let kept = outcome(.delivered, 1...3, isKept: true)
+    // The third was not stored yet, as far as this end knew: then it is its final outcome.
+    #expect(receive(kept, session) == ["delivered 3", "delivered behind the end [\"1-2\"]"])
+    #expect(try said(session) == [Outcome(.delivered, user: "bob", orders: [1...3], isKept: true)])
+    // The server has not heard it.
+    _ = receive(kept, session, after: .seconds(1))
+    #expect(try said(session) == [Outcome(.delivered, user: "bob", orders: [1...3], isKept: true)])
+    // What nobody here knows is said back as well: else it came for ever.
+    #expect(receive(outcome(.expired, 1...9, user: "carol", isKept: true), session, after: .seconds(2)) == [])
+    #expect(try said(session) == [Outcome(.expired, user: "carol", orders: [1...9], isKept: true)])
+  }
+
+  @Test func aLoginAsksForWhatIsKept() throws {
+    let payload = SessionRig.packets(in: session().takeStream())[0].payload
+    #expect(try Login(reading: payload.span).features == WireFeatures.keptOutcomes)
   }
 
   @Test func anOutcomeForWhatWasNeverSentIsIgnored() throws {

@@ -14,6 +14,17 @@ import Testing
     #expect(queue.isEmpty && queue.deadline == nil)
   }
 
+  @Test func whatIsKeptStandsApartAndIsGathered() {
+    var queue = OutcomeQueue()
+    queue.add(.delivered, user: "a", order: 2, now: start)
+    for orders: ClosedRange<UInt64> in [1...4, 5...9, 2...3, 12...20, 1...13] {
+      queue.add(kept: .delivered, user: "a", orders: orders, now: start)
+    }
+    let taken = queue.take(now: start)
+    #expect(taken.map(\.isKept) == [false, true])
+    #expect(taken.map(\.orders) == [[2...2], [1...20]])
+  }
+
   /// A client may write any order, and is told what became of it.
   @Test func theHighestOrderOfAllIsAnOrder() {
     var queue = OutcomeQueue()

@@ -149,9 +149,11 @@ final class RigPorts: SwitchboardPorts {
   func readInbox(
     of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
   ) { completion(nil) }
-  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
-    completion(false)
-  }
+  func confirmInbox(
+    of user: String, entries: [InboxEntry.ID], marks: [Mark], completion: @escaping (Bool) -> Void
+  ) { completion(false) }
+  func readMarks(of sender: SessionEntry.SenderDevice, completion: @escaping ([MarkSet]?) -> Void) { completion(nil) }
+  func confirmMarks(_ marks: [Mark], completion: @escaping (Bool) -> Void) { completion(false) }
   func isAlive(node: String, completion: @escaping (Bool?) -> Void) { completion(nil) }
   func makeProtection(secret: [UInt8], cipher: UInt32) -> any DatagramProtection {
     ChecksumProtection(secret: secret, isServer: true) { _, _, _ in }

@@ -96,10 +96,14 @@ struct  Simp__Outcome
   uint64_t *orders;
   Simp__ErrorCode code;
   uint32_t retry_after_ms;
+  /*
+   * the server tells it until the sender has said it back, with this set as well
+   */
+  protobuf_c_boolean kept;
 };
 #define SIMP__OUTCOME__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&simp__outcome__descriptor) \
-    , SIMP__MESSAGE_STATE__STATE_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0,NULL, SIMP__ERROR_CODE__ERROR_UNSPECIFIED, 0 }
+    , SIMP__MESSAGE_STATE__STATE_UNSPECIFIED, (char *)protobuf_c_empty_string, 0, 0,NULL, SIMP__ERROR_CODE__ERROR_UNSPECIFIED, 0, 0 }
 
 
 struct  Simp__Receipt

@@ -181,7 +181,7 @@ struct  Simp__Login
   uint32_t protocol_min;
   uint32_t protocol_max;
   /*
-   * bit set, none assigned yet
+   * bit set: 1 takes kept outcomes, and says them back
    */
   uint64_t features;
   /*

@@ -49,16 +49,28 @@ public final class SIMPReceipt: Sendable {
     case accepted
     /// Refused for now (the recipient is not there, or has no room): it stays in the outbox and is offered again.
     case later
-    /// The server has it in its store. Final.
+    /// The server has it in its store, and answers for it. The outbox is done with it; `delivered` may follow.
     case stored
-    /// The recipient's application took it. Final.
+    /// The recipient's application took it.
     case delivered
     /// Final.
     case read
     /// The server refuses it for good. Final.
     case rejected
-    /// Final.
+    /// Nobody took it in time. Final.
     case expired
+
+    /// How far a message is; nil for what went wrong.
+    fileprivate var step: Int? {
+      switch self {
+      case .queued, .later: 0
+      case .accepted: 1
+      case .stored: 2
+      case .delivered: 3
+      case .read: 4
+      case .rejected, .expired: nil
+      }
+    }
   }
 
   struct Progress {
@@ -66,7 +78,10 @@ public final class SIMPReceipt: Sendable {
     var state = State.queued
     /// It is in the store.
     var isKept = false
+    /// How the outbox was done with it.
     var outcome: Result<SIMPDelivery, SIMPError>?
+    /// It is stored, and nothing more will be told of it.
+    var isLast = false
     var times = Times()
   }
 
@@ -75,7 +90,10 @@ public final class SIMPReceipt: Sendable {
     var sent: Interval?
     var accepted: Interval?
     var later: Interval?
-    /// When the last state came, if it is final.
+    /// When it was stored and delivered, if that was not the last.
+    var stored: Interval?
+    var delivered: Interval?
+    /// When the last state came, if the outbox is done with the message.
     var end: Interval?
   }
 
@@ -97,6 +115,8 @@ public final class SIMPReceipt: Sendable {
     timeline.sent = times.sent.map { Duration($0) }
     timeline.accepted = times.accepted.map { Duration($0) }
     timeline.later = times.later.map { Duration($0) }
+    timeline.stored = times.stored.map { Duration($0) }
+    timeline.delivered = times.delivered.map { Duration($0) }
     let end = times.end.map { Duration($0) }
     switch state {
     case .stored: timeline.stored = end
@@ -132,9 +152,27 @@ public final class SIMPReceipt: Sendable {
     try waited.result("for the message to be accepted").get()
   }
 
+  /// Waits until the message has come as far as `state`, or further. Unlike `delivered` this goes on behind STORED, for
+  /// as long as the connection is there: what its recipient takes later is told then.
+  ///
+  /// - Parameter state: `accepted`, `stored` or `delivered`; a message that is delivered at once was never stored.
+  /// - Throws: as `accepted`; `stored` when the message is stored and more will not be told of it: the server does not,
+  ///   the connection is closed, or 65 536 later messages were stored.
+  public func reached(_ state: State) async throws(SIMPError) {
+    precondition([.accepted, .stored, .delivered].contains(state), "\(state) is not to be waited for")
+    let waited = await progress.wait { progress -> Result<Void, SIMPError>? in
+      if case .failure(let error) = progress.outcome { return .failure(error) }
+      if let step = progress.state.step, let wanted = state.step, step >= wanted { return .success(()) }
+      guard progress.isLast else { return nil }
+      return .failure(SIMPError(.stored, "the message is stored, and what becomes of it is not told any more"))
+    }
+    try waited.result("for the message to be \(state)").get()
+  }
+
   /// The recipient's application took the message; waits for it.
   ///
-  /// - Throws: as `accepted`; `stored` when the server keeps the message for a recipient who is away.
+  /// - Throws: as `accepted`; `stored` when the server keeps the message for a recipient who is away: `reached` waits
+  ///   for that as well.
   public var delivered: SIMPDelivery {
     get async throws(SIMPError) {
       let waited = await progress.wait { progress in
@@ -150,7 +188,7 @@ public final class SIMPReceipt: Sendable {
 
   func identify(_ id: UInt64) { progress.change { $0.id = id } }
 
-  /// Nothing that is final changes any more.
+  /// What the outbox is done with changes by `follow` alone.
   ///
   /// - Parameter after: the time since the message was taken.
   func move(to state: State, after: Interval) {
@@ -165,15 +203,46 @@ public final class SIMPReceipt: Sendable {
     }
   }
 
-  /// The last state.
-  func finish(_ state: State, outcome: Result<SIMPDelivery, SIMPError>, sent: Interval?, after: Interval) {
+  /// The outbox is done with the message.
+  ///
+  /// - Parameter isLast: nothing would be told of it behind STORED.
+  func finish(
+    _ state: State, outcome: Result<SIMPDelivery, SIMPError>, isLast: Bool, sent: Interval?, after: Interval
+  ) {
     progress.update { progress in
       guard progress.outcome == nil else { return }
       progress.state = state
       progress.outcome = outcome
+      progress.isLast = isLast
       progress.times.sent = sent
       progress.times.end = after
     }
+  }
+
+  /// What became of the message behind STORED; of what was said before nothing is taken back.
+  func follow(_ state: State, after: Interval) {
+    progress.update { progress in
+      guard case .success(let delivery) = progress.outcome else { return }
+      switch (progress.state, state) {
+      case (.stored, _): progress.times.stored = progress.times.end
+      case (.delivered, .read): progress.times.delivered = progress.times.end
+      default: return
+      }
+      progress.state = state
+      progress.times.end = after
+      progress.outcome =
+        state == .expired
+        ? .failure(SIMPError(.expired, "the message's time ran out"))
+        : .success(
+          SIMPDelivery(elapsed: Duration(after), transport: delivery.transport, attempts: delivery.attempts))
+    }
+  }
+
+  func endFollowing() { progress.update { $0.isLast = true } }
+
+  /// More may be told of it.
+  var mayBeFollowed: Bool {
+    progress.read { [.stored, .delivered].contains($0.state) && !$0.isLast }
   }
 
   /// The connection is over before the end of the message is known.

@@ -15,6 +15,7 @@ extension Driver {
   private func handle(_ events: [ClientEvent], of session: ClientSession, now: Instant) {
     var arrived: [IncomingMessage] = []
     var finished: [(message: OpenMessage, end: ReceiptEnd, sent: Interval?)] = []
+    var follows: [(conversation: UInt32, state: MessageState, orders: [ClosedRange<UInt64>])] = []
     var ending: ClientEvent?
     for event in events {
       switch event {
@@ -30,6 +31,10 @@ extension Driver {
           elapsed: Duration(now - message.posted), transport: SIMPTransport(transport), attempts: journey.attempts)
         let sent = journey.firstSent.map { $0 - message.posted }
         finished.append((message, count(state, code, delivery), sent))
+        if state == .stored, isTold { followed.insert(message.receipt, posted: message.posted, key: key) }
+      case .followed(let conversation, let state, let orders):
+        // First what came before it: a receipt is told in the order of the states.
+        follows.append((conversation, state, orders))
       case .loggedIn(let reply):
         loggedIn(reply, now: now)
       case .ended, .failed:
@@ -56,9 +61,14 @@ extension Driver {
       // First: who waits for this looks at the counts next.
       publish()
       for (message, end, sent) in finished {
-        message.receipt.finish(end.state, outcome: end.outcome, sent: sent, after: now - message.posted)
+        message.receipt.finish(
+          end.state, outcome: end.outcome, isLast: !isTold, sent: sent, after: now - message.posted)
       }
       outgoing.update { $0.finish(messages: finished.count, bytes: finished.reduce(0) { $0 + $1.message.bytes }) }
+    }
+    for (conversation, state, orders) in follows {
+      guard let state = SIMPReceipt.State(following: state) else { continue }
+      followed.follow(state, conversation: conversation, orders: orders, now: now)
     }
     switch ending {
     case .ended(let refusal): ended(refusal, now: now)
@@ -112,6 +122,8 @@ extension Driver {
     let agreement = stream?.agreement
     if agreement?.isResumed == true { tally.resumed += 1 }
     sessionBegan = now
+    isTold = reply.features & WireFeatures.keptOutcomes != 0
+    if !isTold { followed.endAll() }
     guard claimStore(for: reply) else { return }
     for (key, message) in open { message.receipt.identify(outbox.messageId(of: key)) }
     startUDP(reply, now: now)
@@ -189,6 +201,18 @@ extension Driver {
       socket?.send(datagram, to: address)
     }
     markDirty()
+  }
+}
+
+extension SIMPReceipt.State {
+  /// What may become of a message that is stored.
+  fileprivate init?(following state: MessageState) {
+    switch state {
+    case .delivered: self = .delivered
+    case .read: self = .read
+    case .expired: self = .expired
+    default: return nil
+    }
   }
 }
 

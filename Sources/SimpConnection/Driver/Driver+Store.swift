@@ -90,7 +90,8 @@ extension Driver {
 
   private func refuse(_ letters: [Letter], _ error: SIMPError, now: Instant) {
     for letter in letters {
-      letter.receipt.finish(.rejected, outcome: .failure(error), sent: nil, after: now - letter.posted)
+      letter.receipt.finish(
+        .rejected, outcome: .failure(error), isLast: true, sent: nil, after: now - letter.posted)
     }
     outgoing.update { $0.finish(messages: letters.count, bytes: letters.reduce(0) { $0 + $1.content.size }) }
   }

@@ -71,6 +71,10 @@ final class Driver: @unchecked Sendable {
   /// A login that the store does not know yet: no message leaves before.
   var unwrittenLogin: StoreBatch.Login?
   var pings: [UInt64: OpenPing] = [:]
+  /// Of messages that are stored.
+  var followed = FollowedReceipts()
+  /// The server tells what becomes of those.
+  var isTold = false
   var stream: Stream?
   var socket: ImpairedSocket?
   var session: ClientSession?
@@ -258,6 +262,7 @@ final class Driver: @unchecked Sendable {
     let refusal = error ?? SIMPError(.closed, "the connection is closed")
     for message in open.values { message.receipt.abandon(refusal) }
     open = [:]
+    followed.endAll()
     inbox.update { $0.finish(error) }
     standing.update { $0.end = .some(error) }
     show(.closed(error))

@@ -6,6 +6,7 @@ struct OutcomeQueue {
     var device: UInt32
     var code: ErrorCode
     var retryAfterMilliseconds: UInt32
+    var isKept = false
   }
 
   // BOUND: one range at most for each message in the windows that feed it.
@@ -34,26 +35,39 @@ struct OutcomeQueue {
     _ state: MessageState, user: String, device: UInt32 = 0, order: UInt64, code: ErrorCode = .unspecified,
     retryAfterMilliseconds: UInt32 = 0, now: Instant
   ) {
+    add(
+      order...order,
+      to: Subject(
+        state: state, user: user, device: device, code: code, retryAfterMilliseconds: retryAfterMilliseconds),
+      now: now)
+  }
+
+  /// An outcome that is told until it is said back, or says it back. What many of them name is gathered as well.
+  mutating func add(kept state: MessageState, user: String, orders: ClosedRange<UInt64>, now: Instant) {
     let subject = Subject(
-      state: state, user: user, device: device, code: code, retryAfterMilliseconds: retryAfterMilliseconds)
+      state: state, user: user, device: 0, code: .unspecified, retryAfterMilliseconds: 0, isKept: true)
+    add(orders, to: subject, now: now)
+  }
+
+  private mutating func add(_ added: ClosedRange<UInt64>, to subject: Subject, now: Instant) {
     if subjects.isEmpty {
       firstAdded = now
       onlyAccepted = true
     }
-    if state != .accepted { onlyAccepted = false }
+    if subject.state != .accepted { onlyAccepted = false }
     waiting += 1
     guard let last = orders[subject]?.last else {
       subjects.append(subject)
-      orders[subject] = [order...order]
+      orders[subject] = [added]
       return
     }
     let end = orders[subject, default: []].count - 1
-    if last.contains(order) { return }
+    if last.contains(added.lowerBound), last.contains(added.upperBound) { return }
     // The order is a client's: nothing may be added to it.
-    if order > last.upperBound, order - last.upperBound == 1 {
-      orders[subject]?[end] = last.lowerBound...order
+    if added.lowerBound > last.upperBound, added.lowerBound - last.upperBound == 1 {
+      orders[subject]?[end] = last.lowerBound...added.upperBound
     } else {
-      orders[subject]?.append(order...order)
+      orders[subject]?.append(added)
     }
   }
 
@@ -68,7 +82,7 @@ struct OutcomeQueue {
       Outcome(
         subject.state, user: subject.user, device: subject.device,
         orders: Self.merge(orders.removeValue(forKey: subject) ?? []), code: subject.code,
-        retryAfterMilliseconds: subject.retryAfterMilliseconds)
+        retryAfterMilliseconds: subject.retryAfterMilliseconds, isKept: subject.isKept)
     }
   }
 

@@ -13,6 +13,9 @@ public enum ClientEvent: Sendable {
   case later(MessageKey, ErrorCode)
   /// It is finished and out of the outbox: delivered, stored, read, rejected with a code, or expired.
   case finished(MessageKey, MessageState, ErrorCode, MessageJourney, Transport)
+  /// What became of messages that were STORED. It names what the outbox does not hold any more; the server is told that
+  /// this was heard.
+  case followed(conversation: UInt32, MessageState, [ClosedRange<UInt64>])
   /// The server sees this client's datagrams come from here, and the path is proven both ways.
   case pathUp(observed: String)
   case pathDown
@@ -68,6 +71,7 @@ public final class ClientSession {
     var login = login
     login.outboxId = outbox.id
     login.deviceNumber = outbox.deviceNumber
+    login.features |= WireFeatures.keptOutcomes
     channel.writeStream(.login, sequence: 1, payload: login.append)
   }
 
@@ -427,18 +431,32 @@ public final class ClientSession {
   }
 
   private func handle(_ outcome: Outcome, now: Instant) {
+    if outcome.isKept { sayBack(outcome, now: now) }
     guard let index = outbox.conversationIndex(of: outcome.user) else { return }
     let open = outbox.openOrders(index)
+    var followed = outcome.isFollowing ? outcome.orders.compactMap { $0.part(below: open.lowerBound) } : []
     for range in outcome.orders {
       let orders =
         max(
           range.lowerBound, open.lowerBound)..<min(range.upperBound &+ 1, open.upperBound)
         .clampedAbove(max(range.lowerBound, open.lowerBound))
-      for order in orders { apply(outcome, to: MessageKey(conversation: index, order: order), now: now) }
+      for order in orders {
+        let isOpen = apply(outcome, to: MessageKey(conversation: index, order: order), now: now)
+        if !isOpen, outcome.isFollowing { followed.append(order...order) }
+      }
+    }
+    if !followed.isEmpty { events.append(.followed(conversation: index, outcome.state, followed)) }
+  }
+
+  /// The server keeps it until then. Also of what this outbox does not know: nothing else would end it.
+  private func sayBack(_ outcome: Outcome, now: Instant) {
+    for orders in outcome.orders {
+      channel.outcomes.add(kept: outcome.state, user: outcome.user, orders: orders, now: now)
     }
   }
 
-  private func apply(_ outcome: Outcome, to key: MessageKey, now: Instant) {
+  /// - Returns: false for an outcome that ends a message, of one that is not in the outbox.
+  private func apply(_ outcome: Outcome, to key: MessageKey, now: Instant) -> Bool {
     switch outcome.state {
     case .accepted:
       _ = channel.window.accept(key)
@@ -449,7 +467,7 @@ public final class ClientSession {
       if outbox.markLater(key, code: outcome.code, resume: now + wait) { events.append(.later(key, outcome.code)) }
     case .stored, .delivered, .read, .rejected, .expired:
       let entry = channel.window.remove(key)
-      guard let finished = outbox.finish(key) else { return }
+      guard let finished = outbox.finish(key) else { return false }
       var journey = finished.journey
       if let entry { journey.add(entry) }
       let transport: Transport = entry.map { $0.byUDP && !$0.byTCP } ?? false ? .udp : .tcp
@@ -458,6 +476,7 @@ public final class ClientSession {
     case .unspecified:
       break  // a newer server's state
     }
+    return true
   }
 
   private func markAccepted(_ key: MessageKey, _ transport: Transport, now: Instant) {
@@ -467,6 +486,19 @@ public final class ClientSession {
 
 extension PacketHeader {
   fileprivate func isStreamResponse(_ transport: Transport) -> Bool { flags.contains(.response) && transport == .tcp }
+}
+
+extension Outcome {
+  /// It may come after STORED.
+  fileprivate var isFollowing: Bool { state == .delivered || state == .read || state == .expired }
+}
+
+extension ClosedRange<UInt64> {
+  /// What of it lies below `end`, and is an order.
+  fileprivate func part(below end: UInt64) -> Self? {
+    let first = Swift.max(lowerBound, 1)
+    return first <= upperBound && first < end ? first...Swift.min(upperBound, end - 1) : nil
+  }
 }
 
 extension UInt64 {

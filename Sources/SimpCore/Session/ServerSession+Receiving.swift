@@ -168,6 +168,8 @@ extension ServerSession {
     guard transport == .tcp else { return }
     for outcome in receipt.outcomes {
       switch outcome.state {
+      case .delivered where outcome.isKept, .read where outcome.isKept, .expired where outcome.isKept:
+        if takesKept { owner.session(self, heard: outcome, now: now) }
       case .delivered, .read, .later: owner.session(self, reported: outcome, now: now)
       case .unspecified, .accepted, .stored, .rejected, .expired: continue  // not for a recipient to say
       }

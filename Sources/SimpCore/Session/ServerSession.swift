@@ -13,6 +13,8 @@ public final class ServerSession {
   public private(set) var deviceNumber: UInt32 = 0
   public private(set) var epoch: UInt64 = 0
   public private(set) var isSendOnly = false
+  /// The client takes kept outcomes.
+  public private(set) var takesKept = false
   public private(set) var roomMessages = 0
   public private(set) var roomBytes = 0
 
@@ -91,6 +93,7 @@ public final class ServerSession {
     epoch = reply.sessionEpoch
     self.expires = expires
     isSendOnly = login.sendOnly
+    takesKept = reply.features & WireFeatures.keptOutcomes != 0
     roomMessages = limits.pendingMessages
     roomBytes = limits.pendingBytes
     setRoom(messages: login.receiveMessages, bytes: login.receiveBytes)
@@ -179,6 +182,11 @@ public final class ServerSession {
   /// Messages handed over and not finished, by conversation and order.
   public func pending() -> [(key: MessageKey, message: EncodedMessage)] {
     channel.window.entries.map { ($0.key, $0.value.message) }.sorted { $0.key.rawValue < $1.key.rawValue }
+  }
+
+  /// Tells the client what became of messages that it sent and that are finished, until it says it back.
+  public func report(kept state: MessageState, to user: String, orders: ClosedRange<UInt64>, now: Instant) {
+    channel.outcomes.add(kept: state, user: user, orders: orders, now: now)
   }
 
   /// Tells the client what became of a message it sent.

@@ -20,6 +20,8 @@ public protocol ServerSessionOwner: AnyObject {
   ) -> MessageVerdict
   /// The client says what became of messages that were handed to it: DELIVERED, READ, or LATER for want of room.
   func session(_ session: ServerSession, reported outcome: Outcome, now: Instant)
+  /// The client says back what it was told with `report(kept:to:orders:now:)`.
+  func session(_ session: ServerSession, heard outcome: Outcome, now: Instant)
   /// To be answered with `answer` or `refuse(_:_:)`, now or later.
   func session(_ session: ServerSession, asks request: SessionRequest, ticket: RequestTicket, now: Instant)
   func session(_ session: ServerSession, provedPath address: PeerAddress, now: Instant)
@@ -29,6 +31,9 @@ public protocol ServerSessionOwner: AnyObject {
 }
 
 extension ServerSessionOwner {
+  /// An owner that keeps none.
+  public func session(_ session: ServerSession, heard outcome: Outcome, now: Instant) {}
+
   /// An owner that knows no requests.
   public func session(
     _ session: ServerSession, asks request: SessionRequest, ticket: RequestTicket, now: Instant

@@ -42,10 +42,12 @@ public struct Outcome: Hashable, Sendable {
   public var orders: [ClosedRange<UInt64>]
   public var code: ErrorCode
   public var retryAfterMilliseconds: UInt32
+  /// From a server: it is told again with each login until the sender says it back. From a sender: it has heard it.
+  public var isKept: Bool
 
   public init(
     _ state: MessageState, user: String, device: UInt32 = 0, orders: [ClosedRange<UInt64>],
-    code: ErrorCode = .unspecified, retryAfterMilliseconds: UInt32 = 0
+    code: ErrorCode = .unspecified, retryAfterMilliseconds: UInt32 = 0, isKept: Bool = false
   ) {
     self.state = state
     self.user = user
@@ -53,6 +55,7 @@ public struct Outcome: Hashable, Sendable {
     self.orders = orders
     self.code = code
     self.retryAfterMilliseconds = retryAfterMilliseconds
+    self.isKept = isKept
   }
 }
 
@@ -149,6 +152,7 @@ extension Outcome {
     bytes.appendField(4, packed: orders.flatMap { [$0.lowerBound, $0.upperBound - $0.lowerBound + 1] })
     bytes.appendField(5, varint: UInt64(code.rawValue))
     bytes.appendField(6, varint: UInt64(retryAfterMilliseconds))
+    bytes.appendField(7, varint: isKept ? 1 : 0)
   }
 
   init(reading bytes: Span<UInt8>) throws(WireError) {
@@ -165,7 +169,8 @@ extension Outcome {
       case (4, _): try bytes.appendRepeated(field, to: &pairs, limit: 2 * Int(WireLimits.orderWindow))
       case (5, .varint): code = ErrorCode(rawValue: UInt32(truncatingIfNeeded: field.value))
       case (6, .varint): retryAfterMilliseconds = UInt32(truncatingIfNeeded: field.value)
-      case (1...6, _): throw .malformed
+      case (7, .varint): isKept = field.value != 0
+      case (1...7, _): throw .malformed
       default: continue
       }
     }

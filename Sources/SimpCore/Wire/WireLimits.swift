@@ -128,3 +128,11 @@ public enum WireTimes {
   /// A gap in a conversation is waited for this long while connected.
   public static let gap = Interval.seconds(10)
 }
+
+/// Bits of `features`: what an end can do beyond the version. Unknown ones are ignored.
+public enum WireFeatures {
+  /// The client takes kept outcomes, and says them back.
+  public static let keptOutcomes: UInt64 = 1
+  /// All that this side knows.
+  public static let known = keptOutcomes
+}

@@ -17,12 +17,14 @@ final class InboxStore {
     var completion: (InboxAnswer?) -> Void
   }
 
-  private let link: RedisLink
-  private let directory: InboxDirectory
+  let link: RedisLink
+  let directory: InboxDirectory
+  let marks: MarkDirectory
   private let limits: InboxLimits
   private var limitsWithoutStrangers: InboxLimits
   private let acceptsMemory: Bool
-  private let log: Log
+  let log: Log
+  let counters: ServerCounters
   private var gathered: [Append] = []
   private var batches = 0
   private(set) var state = InboxState.away
@@ -40,10 +42,12 @@ final class InboxStore {
 
   /// - Parameters:
   ///   - acceptsMemory: STORED may be said of what only the memory of Redis holds.
-  init(loop: EventLoop, link: RedisLink, limits: InboxLimits, acceptsMemory: Bool, log: Log) {
+  init(loop: EventLoop, link: RedisLink, limits: InboxLimits, acceptsMemory: Bool, log: Log, counters: ServerCounters) {
     self.loop = loop
     self.link = link
     directory = InboxDirectory(link: link)
+    marks = MarkDirectory(link: link)
+    self.counters = counters
     self.limits = limits
     limitsWithoutStrangers = limits
     limitsWithoutStrangers.strangerMessages = 0
@@ -143,17 +147,6 @@ final class InboxStore {
     directory.read(user: user, after: after, count: count, bytes: bytes) { [log] result in
       if case .failure(let error) = result { log.debug("inbox not read", ["user": user, "reason": error]) }
       completion(try? result.get())
-    }
-  }
-
-  func confirm(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
-    directory.remove(user: user, entries: entries) { [log] result in
-      switch result {
-      case .success: completion(true)
-      case .failure(let error):
-        log.debug("inbox not confirmed", ["user": user, "reason": error])
-        completion(false)
-      }
     }
   }
 

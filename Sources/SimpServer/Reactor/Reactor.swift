@@ -72,7 +72,7 @@ final class Reactor: @unchecked Sendable {
     }
     inbox = InboxStore(
       loop: loop, link: store.link, limits: shared.limits.inbox, acceptsMemory: shared.limits.storedMeansMemory,
-      log: shared.log)
+      log: shared.log, counters: shared.counters)
     store.onUp = { [inbox] in inbox?.storeIsUp() }
     store.onDown = { [unowned self] in
       self.inbox.storeIsDown()
@@ -376,8 +376,18 @@ extension Reactor: SwitchboardPorts {
     inbox.read(of: user, after: after, count: count, bytes: bytes, completion: completion)
   }
 
-  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
-    inbox.confirm(of: user, entries: entries, completion: completion)
+  func confirmInbox(
+    of user: String, entries: [InboxEntry.ID], marks: [Mark], completion: @escaping (Bool) -> Void
+  ) {
+    inbox.confirm(of: user, entries: entries, marks: marks, completion: completion)
+  }
+
+  func readMarks(of sender: SessionEntry.SenderDevice, completion: @escaping ([MarkSet]?) -> Void) {
+    inbox.readMarks(of: sender, completion: completion)
+  }
+
+  func confirmMarks(_ marks: [Mark], completion: @escaping (Bool) -> Void) {
+    inbox.confirmMarks(marks, completion: completion)
   }
 
   func isAlive(node: String, completion: @escaping (Bool?) -> Void) {

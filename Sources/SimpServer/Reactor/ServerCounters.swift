@@ -43,6 +43,9 @@ struct ServerCounters: Sendable {
   let inboxFull: Counter
   let caughtUp: Counter
   let spills: Counter
+  /// Of messages that were STORED: those whose further fate was told to their senders, those of whom it was given up.
+  let marksTold: Counter
+  let marksLost: Counter
   /// Copies of messages that were pending here.
   let copiesDropped: Counter
   /// Of sessions that are over, towards their clients: bytes of the packets of messages, of the first transmission of
@@ -96,6 +99,8 @@ struct ServerCounters: Sendable {
     inboxFull = registry.counter("simp_messages_inbox_full_total")
     caughtUp = registry.counter("simp_messages_caught_up_total")
     spills = registry.counter("simp_inbox_spills_total")
+    marksTold = registry.counter("simp_marks_told_total")
+    marksLost = registry.counter("simp_marks_lost_total")
     copiesDropped = registry.counter("simp_message_copies_dropped_total")
     messageBytesSent = registry.counter("simp_message_bytes_sent_total")
     messageBytesNeeded = registry.counter("simp_message_bytes_needed_total")

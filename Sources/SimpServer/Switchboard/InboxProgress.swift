@@ -48,7 +48,7 @@ struct InboxProgress {
   private var copies: [MessageName: Copy] = [:]
   // BOUND: as `handedOver`; none is read while more than that waits.
   /// Entries that the device has and the store does not know of yet.
-  var confirmed: [InboxEntry.ID] = []
+  var confirmed: [ConfirmedEntry] = []
   /// Of them those the store is being told of.
   var confirming = 0
   /// When to go on after a failure.

@@ -28,6 +28,8 @@ enum Note: Sendable {
   case again(Relay, knownDead: UInt64)
   /// Something was added to the user's inbox past an endpoint that stood there as live.
   case stored(user: String)
+  /// The store has a mark whose sender may be there.
+  case marked(Mark)
 }
 
 /// A user is sent away.

@@ -11,6 +11,8 @@ final class SessionEntry {
   var finished = FinishedOrders()
   /// How far it is with what came while its user was away.
   var inbox = InboxProgress()
+  /// How far it is with what became of messages it sent before.
+  var marks = MarkProgress()
   /// How much its user sends; nil before login.
   var rate: UserRate?
   /// Why its login will be refused, known since it connected.

@@ -123,14 +123,14 @@ extension Switchboard {
     var kept = Kept()
     if !entry.inbox.handedOver.isEmpty, let id = entry.inbox.handedOver.removeValue(forKey: key) {
       kept = Kept(isThere: true, isHandedOver: true)
-      if isDelivered { entry.inbox.confirmed.append(id) }
+      if isDelivered { entry.inbox.confirmed.append(ConfirmedEntry(id: id, sender: sender, order: key.order)) }
     }
     let name = InboxProgress.MessageName(from: sender.user, device: sender.device, order: key.order)
     if let copy = entry.inbox.copy(name) {
       entry.inbox.endCopy(name, isDelivered: isDelivered)
       if case .stored(let id) = copy, !kept.isThere {
         kept.isThere = true
-        if isDelivered { entry.inbox.confirmed.append(id) }
+        if isDelivered { entry.inbox.confirmed.append(ConfirmedEntry(id: id, sender: sender, order: key.order)) }
       }
       kept.isHandedOver = false
     }
@@ -146,17 +146,19 @@ extension Switchboard {
   private func confirm(_ entry: SessionEntry) {
     // One question at a time, so that those that come meanwhile go together.
     guard entry.inbox.confirming == 0, !entry.inbox.confirmed.isEmpty, entry.inbox.wake == .never else { return }
-    let ids = Array(entry.inbox.confirmed.prefix(InboxDirectory.maximumBatch))
-    entry.inbox.confirmed.removeFirst(ids.count)
-    entry.inbox.confirming = ids.count
-    let id = entry.session.id
-    ports.confirmInbox(of: entry.session.user, entries: ids) { [weak self] isDone in
+    let confirmed = Array(entry.inbox.confirmed.prefix(InboxDirectory.maximumBatch))
+    entry.inbox.confirmed.removeFirst(confirmed.count)
+    entry.inbox.confirming = confirmed.count
+    let (id, user) = (entry.session.id, entry.session.user)
+    let marks = ConfirmedEntry.marks(of: confirmed, state: .delivered, recipient: user)
+    ports.confirmInbox(of: user, entries: confirmed.map(\.id), marks: marks) { [weak self] isDone in
+      if isDone { self?.marked(marks) }
       guard let self, let entry = self.entries[id], entry.session.isActive else { return }
       entry.inbox.confirming = 0
       if isDone {
         self.catchUp(entry)
       } else {
-        entry.inbox.confirmed = ids + entry.inbox.confirmed
+        entry.inbox.confirmed = confirmed + entry.inbox.confirmed
         self.tryAgain(entry)
       }
     }
@@ -165,9 +167,17 @@ extension Switchboard {
   /// The session is over: the store hears at once what the device had by then, else the next would get it again.
   func confirmAll(_ entry: SessionEntry) {
     while !entry.inbox.confirmed.isEmpty {
-      let ids = Array(entry.inbox.confirmed.prefix(InboxDirectory.maximumBatch))
-      entry.inbox.confirmed.removeFirst(ids.count)
-      ports.confirmInbox(of: entry.session.user, entries: ids) { _ in }
+      let confirmed = Array(entry.inbox.confirmed.prefix(InboxDirectory.maximumBatch))
+      entry.inbox.confirmed.removeFirst(confirmed.count)
+      confirmNow(confirmed, of: entry.session.user)
+    }
+  }
+
+  /// There is no session that could say it again.
+  func confirmNow(_ confirmed: [ConfirmedEntry], of user: String) {
+    let marks = ConfirmedEntry.marks(of: confirmed, state: .delivered, recipient: user)
+    ports.confirmInbox(of: user, entries: confirmed.map(\.id), marks: marks) { [weak self] isDone in
+      if isDone { self?.marked(marks) }
     }
   }
 

@@ -108,10 +108,10 @@ extension Switchboard {
     if case .stored(let stored, _) = answer { id = stored }
     guard entry.inbox.copied(relay, as: id), let id else { return }
     if entry.session.isActive {
-      entry.inbox.confirmed.append(id)
+      entry.inbox.confirmed.append(relay.confirmed(id))
     } else {
       // Else the next session would be handed it.
-      ports.confirmInbox(of: entry.session.user, entries: [id]) { _ in }
+      confirmNow([relay.confirmed(id)], of: entry.session.user)
     }
   }
 

@@ -38,6 +38,7 @@ extension Switchboard: ServerSessionOwner {
     }
     let cipher = udpPort == 0 ? nil : login.ciphers.first(where: ports.isKnown)
     var reply = LoginReply()
+    reply.features = login.features & WireFeatures.known
     reply.user = user
     reply.deviceNumber = grant.deviceNumber
     reply.sessionEpoch = grant.epoch

@@ -30,6 +30,9 @@ final class Switchboard {
   var inboxOrder = InboxOrder()
   var refusalLog = LogBudget()
   var revocations = Revocations()
+  // BOUND: the sessions of this reactor.
+  /// Sessions that are told of marks, by the device they are of; send-only ones as well.
+  var takers: [SessionEntry.SenderDevice: UInt64] = [:]
 
   /// - Parameters:
   ///   - reactors: how many there are; this one is number `reactor`.
@@ -91,6 +94,7 @@ final class Switchboard {
     for entry in entries.values where entry.session.isActive && !entry.session.isSendOnly {
       ports.writeEndpoint(endpoint(of: entry))
     }
+    readDueMarks()
   }
 
   func endpoint(of entry: SessionEntry) -> EndpointRecord {
@@ -105,6 +109,7 @@ final class Switchboard {
   /// A session of this reactor is live from now on.
   func enter(_ entry: SessionEntry, connectionId: UInt64) {
     if connectionId != 0 { connections[connectionId] = entry }
+    beginMarks(of: entry)
     guard !entry.session.isSendOnly else { return }
     let location = Location(
       address: SessionAddress(reactor: reactor, session: entry.session.id), epoch: entry.session.epoch)
@@ -124,6 +129,7 @@ final class Switchboard {
     if let rate = entry.rate { rates.end(rate) }
     counters.add(session.counters)
     if session.connectionId != 0 { connections[session.connectionId] = nil }
+    endMarks(of: entry)
     guard session.epoch != 0, !session.isSendOnly else { return }
     let location = Location(address: SessionAddress(reactor: reactor, session: session.id), epoch: session.epoch)
     if directory[session.user] == location { directory[session.user] = nil }
@@ -165,6 +171,7 @@ final class Switchboard {
     case .kicked(let kick): carryOut(kick, now: now)
     case .again(let relay, let knownDead): again(relay, knownDead: knownDead, now: now)
     case .stored(let user): noteStored(user: user)
+    case .marked(let mark): tell(mark)
     }
   }
 }

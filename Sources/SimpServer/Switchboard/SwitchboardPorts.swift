@@ -63,10 +63,16 @@ protocol SwitchboardPorts: AnyObject {
   /// Reads what is in an inbox behind an entry; nil as above.
   func readInbox(
     of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void)
-  /// Removes what a device has.
+  /// Removes what a device has, and writes the marks of it: not the one without the other, unless the store is too full
+  /// for marks.
   ///
   /// - Parameter completion: false: to be said again.
-  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void)
+  func confirmInbox(
+    of user: String, entries: [InboxEntry.ID], marks: [Mark], completion: @escaping (Bool) -> Void)
+  /// All marks of a device; nil: the store did not answer.
+  func readMarks(of sender: SessionEntry.SenderDevice, completion: @escaping ([MarkSet]?) -> Void)
+  /// Removes marks.
+  func confirmMarks(_ marks: [Mark], completion: @escaping (Bool) -> Void)
   /// Whether a server of this name lives; nil: the store did not say.
   func isAlive(node: String, completion: @escaping (Bool?) -> Void)
   /// Keeps it in the store, for as long as `Revocations.lifetimeSeconds`, that tokens issued up to `until` are refused.

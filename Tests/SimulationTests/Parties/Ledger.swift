@@ -17,6 +17,8 @@ final class Ledger {
     var acceptedAt: Instant?
     var finishedAt: Instant?
     var isStored = false
+    /// Its sender was told DELIVERED behind STORED.
+    var isFollowed = false
     var firstTaken: Instant?
     var takenBy: [String: Int] = [:]
   }
@@ -93,6 +95,23 @@ final class Ledger {
     case .stored:
       messages[name]?.isStored = true
     default: fail("\(name) ended as \(state)")
+    }
+  }
+
+  /// The sender was told more of a message that is finished.
+  func followed(_ name: Name, _ state: MessageState) {
+    guard let message = messages[name] else { return fail("\(name) is \(state) and was never sent") }
+    if message.finishedAt == nil { fail("\(name) is \(state) past its outbox") }
+    if state != .delivered { fail("\(name) is \(state)") }
+    if message.takenBy.isEmpty { fail("\(name) is DELIVERED and no application took it") }
+    messages[name]?.isFollowed = true
+  }
+
+  /// To be called at the end, of a sender who is there.
+  func checkFollowed(from user: String) {
+    let untold = messages.filter { $0.key.from == user && $0.value.isStored && !$0.value.isFollowed }.map(\.key)
+    if let first = untold.min(by: { $0.number < $1.number }) {
+      fail("STORED, taken, and its sender does not know: \(untold.count) messages, the first is \(first)")
     }
   }
 

@@ -232,6 +232,11 @@ final class SimulatedClient {
       case .later: world.ledger.later()
       case .finished(let key, let state, _, _, _):
         if let (name, _) = names[key] { world.ledger.finished(name, state, now: world.now) }
+      case .followed(let conversation, let state, let ranges):
+        for order in ranges.joined() {
+          let key = MessageKey(conversation: conversation, order: order)
+          if let (name, _) = names[key] { world.ledger.followed(name, state) }
+        }
       case .ended(let refusal): end = refusal
       case .failed(let reason):
         if !gaveUpRightly { world.fail("\(name): \(reason)") }

@@ -167,9 +167,28 @@ final class SimulatedReactor: SwitchboardPorts {
     }
   }
 
-  func confirmInbox(of user: String, entries: [InboxEntry.ID], completion: @escaping (Bool) -> Void) {
+  func confirmInbox(
+    of user: String, entries: [InboxEntry.ID], marks: [Mark], completion: @escaping (Bool) -> Void
+  ) {
+    ask { (store) -> Void in
+      store.marks.add(marks)
+      store.remove(from: user, entries: entries)
+    } answered: {
+      completion($0 != nil)
+    }
+  }
+
+  func readMarks(of sender: SessionEntry.SenderDevice, completion: @escaping ([MarkSet]?) -> Void) {
     ask {
-      $0.remove(from: user, entries: entries)
+      $0.marks.sets(of: sender)
+    } answered: {
+      completion($0)
+    }
+  }
+
+  func confirmMarks(_ marks: [Mark], completion: @escaping (Bool) -> Void) {
+    ask {
+      $0.marks.remove(marks)
     } answered: {
       completion($0 != nil)
     }

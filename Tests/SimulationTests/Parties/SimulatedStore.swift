@@ -17,6 +17,7 @@ final class SimulatedStore {
   private(set) var catchingUp: Set<String> = []
   private var inboxes: [String: Inbox] = [:]
   private(set) var stored = 0
+  var marks = SimulatedMarks()
 
   private struct Inbox {
     var entries: [InboxEntry] = []

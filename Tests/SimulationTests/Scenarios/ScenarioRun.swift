@@ -96,6 +96,9 @@ struct ScenarioRun: Sendable {
       world.fail("\(sent) datagrams in a minute of silence, limit \(scenario.quietDatagrams) a client")
     }
     world.ledger.checkAllArrived()
+    for client in world.clients where client.session?.isActive ?? false {
+      world.ledger.checkFollowed(from: client.user)
+    }
   }
 
   private func datagramsOffered(_ world: World) -> Int {

@@ -150,7 +150,7 @@ final class ClientRig {
     case .ended, .failed:
       try require(!isOver, "over twice")
       isOver = true
-    case .pathUp, .pathDown, .pong, .answered:
+    case .pathUp, .pathDown, .pong, .answered, .followed:
       try require(isLoggedIn, "\(event) before the login")
     }
   }
