@@ -24,6 +24,8 @@ final class Pair: Sendable {
     var sentInWindow: UInt64 = 0
     var deliveredInWindow: UInt64 = 0
     var byTCP: UInt64 = 0
+    /// Messages that the SDK marked as shown after later ones. The verdict goes by their numbers, not by this.
+    var late: UInt64 = 0
 
     mutating func add(_ other: Tally) {
       latency.add(other.latency)
@@ -32,6 +34,7 @@ final class Pair: Sendable {
       sentInWindow += other.sentInWindow
       deliveredInWindow += other.deliveredInWindow
       byTCP += other.byTCP
+      late += other.late
     }
   }
 
@@ -126,6 +129,7 @@ final class Pair: Sendable {
     state.withLock { state in
       guard let payload = state.check.noteArrived(message.text, from: message.from) else { return }
       if message.transport == .tcp { state.tally.byTCP += 1 }
+      if message.isLate { state.tally.late += 1 }
       if state.window.contains(now) { state.tally.deliveredInWindow += 1 }
       if state.window.contains(payload.due) {
         let latency = UInt64(max(0, (now - payload.due).nanoseconds))

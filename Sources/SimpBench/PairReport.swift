@@ -74,7 +74,7 @@ struct PairReport: Sendable {
       .init("corrupt", .unsigned(verdict.corrupt)), .init("misdirected", .unsigned(verdict.misdirected)),
       .init("verdict", .string(verdict.isGood ? "good" : "bad")),
       .init("interrupted", .bool(isInterrupted)),
-      .init("receipts", .unsigned(receipts)),
+      .init("receipts", .unsigned(receipts)), .init("late", .unsigned(tally.late)),
       .init("message_bytes", .unsigned(messageBytes)), .init("message_bytes_needed", .unsigned(messageBytesNeeded)),
       .init("receipt_bytes", .unsigned(receiptBytes)), .init("redundant", .unsigned(redundant)),
       .init("cipher", cipher.map(JSONValue.string) ?? .null),
@@ -143,7 +143,8 @@ struct PairReport: Sendable {
     let own = perMessage(usage.own).map { "\(fixed($0, digits: 1)) us bench" } ?? "unknown"
     let server = usage.server.flatMap(perMessage).map { ", \(fixed($0, digits: 1)) us server" } ?? ""
     line("cpu", "\(own)\(server) a message")
-    line("verdict", "\(verdict.words) (\(verdict.sent) sent, \(verdict.delivered) delivered)")
+    let late = tally.late > 0 ? ", \(tally.late) marked late" : ""
+    line("verdict", "\(verdict.words) (\(verdict.sent) sent, \(verdict.delivered) delivered\(late))")
     return lines.joined(separator: "\n")
   }
 }

@@ -48,8 +48,8 @@ ROWS = [
 def table(rows=ROWS):
     print(f"{LOAD['pairs']} pairs, {LOAD['rate']} messages/s in all for {LOAD['seconds']} s, 10 ms each way unless told; "
           "latency from the time a message was due")
-    print(f"{'impairment':40} {'sent':>5} {'arrived':>7} {'doubled':>7} {'order':>5} {'by TCP':>6} {'again':>6} "
-          f"{'p50 ms':>7} {'p99 ms':>7} {'p99.9':>7} {'dropped up':>10} {'down':>6}", flush=True)
+    print(f"{'impairment':40} {'sent':>5} {'arrived':>7} {'doubled':>7} {'order':>5} {'late':>4} {'by TCP':>6} "
+          f"{'again':>6} {'p50 ms':>7} {'p99 ms':>7} {'p99.9':>7} {'dropped up':>10} {'down':>6}", flush=True)
     bad = 0
     for case in rows:
         try:
@@ -62,8 +62,8 @@ def table(rows=ROWS):
         dropped = [sum(link[way][name] for name in ("dropped", "oversize", "stale")) for way in ("up", "down")]
         bad += people["verdict"] != "good"
         print(f"{case.name:40} {people['sent']:5} {people['delivered']:7} {people['duplicated']:7} "
-              f"{people['out_of_order']:5} {people['by_tcp']:6} {people['retransmitted']:6} {latency['p50']:7.1f} "
-              f"{latency['p99']:7.1f} {latency['p999']:7.1f} {dropped[0]:10} {dropped[1]:6}", flush=True)
+              f"{people['out_of_order']:5} {people['late']:4} {people['by_tcp']:6} {people['retransmitted']:6} "
+              f"{latency['p50']:7.1f} {latency['p99']:7.1f} {latency['p999']:7.1f} {dropped[0]:10} {dropped[1]:6}", flush=True)
     return bad
 
 

@@ -41,7 +41,9 @@ struct PairReportTests {
       json.hasPrefix(
         "{\"sent\":12,\"delivered\":10,\"duplicated\":1,\"out_of_order\":2,\"lost\":2,\"retransmitted\":3,\"by_tcp\":4,"
           + "\"rate_per_s\":500.0,\"latency_ms\":{\"p50\":"))
-    for part in ["\"cipher\":\"AES-128-GCM\"", "\"tls\":\"clear\"", "\"receipts\":9", "\"max\":1000.0000}"] {
+    for part in [
+      "\"cipher\":\"AES-128-GCM\"", "\"tls\":\"clear\"", "\"receipts\":9", "\"late\":0", "\"max\":1000.0000}",
+    ] {
       #expect(json.contains(part), "\(part) is missing")
     }
   }
@@ -59,5 +61,15 @@ struct PairReportTests {
     ] {
       #expect(report.text.contains(part), "\(part) is missing in\n\(report.text)")
     }
+  }
+
+  @Test func whatWasMarkedLateIsCounted() {
+    var first = Pair.Tally()
+    first.late = 2
+    var report = report(Verdict(sent: 12, delivered: 12, outOfOrder: 3))
+    report.tally.add(first)
+    report.tally.add(first)
+    #expect(report.json.description.contains("\"late\":4,"))
+    #expect(report.text.contains("(12 sent, 12 delivered, 4 marked late)"), "\(report.text)")
   }
 }

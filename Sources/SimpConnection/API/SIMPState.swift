@@ -23,8 +23,8 @@ public enum SIMPState: Hashable, Sendable {
   /// Datagrams pass both ways; the server sees them come from `address`. The round-trip time is nil before the first
   /// measurement.
   case pathUp(address: String, rtt: Duration?)
-  /// Datagrams pass, but too many of the last ones were lost, towards the server or from it; shares of 0 to 1. `pathUp`
-  /// follows when that is over.
+  /// Datagrams pass, but too many of the last ones were lost, towards the server or from it; shares of 0 to 1. Told again
+  /// when it begins or ends for one direction while it holds for the other; `pathUp` follows when it is over for both.
   case pathDegraded(sendingLoss: Double, receivingLoss: Double)
   /// Datagrams do not pass any more: everything goes by TCP until they do.
   case pathDown

@@ -42,10 +42,10 @@ extension Driver {
         ending = ending ?? event
       case .pathUp(let observed):
         // The server may say it again.
-        if observed != observedAddress { isPathShown = false }
+        if observed != observedAddress { shownPath.reset() }
         observedAddress = observed
       case .pathDown:
-        isPathShown = false
+        shownPath.reset()
         show(.pathDown)
       case .pong(let token, _):
         guard let ping = pings.removeValue(forKey: token) else { continue }
@@ -164,21 +164,15 @@ extension Driver {
   }
 
   /// Tells that the path is up when both ends know it: the server's word brings the address, datagrams the rest. Then
-  /// when it loses too much, and when it does no more.
+  /// when a direction loses too much, and when it does no more.
   func showPath() {
     guard let session, session.path == .up, let observedAddress else { return }
     let up = SIMPState.pathUp(address: observedAddress, rtt: session.rtt.latest.map { Duration($0) })
-    if !isPathShown {
-      isPathShown = true
-      isPathShownDegraded = false
-      show(up)
-    }
     let statistics = session.pathStatistics
-    let isDegraded = statistics.sending == .degraded || statistics.receiving == .degraded
-    guard isDegraded != isPathShownDegraded else { return }
-    isPathShownDegraded = isDegraded
-    let (to, from) = (statistics.sendingLoss, statistics.receivingLoss)
-    show(isDegraded ? .pathDegraded(sendingLoss: to, receivingLoss: from) : up)
+    for news in shownPath.news(sending: statistics.sending, receiving: statistics.receiving) {
+      let (to, from) = (statistics.sendingLoss, statistics.receivingLoss)
+      show(news == .up ? up : .pathDegraded(sendingLoss: to, receivingLoss: from))
+    }
   }
 
   /// Asks for an answer, which comes as `pong`.

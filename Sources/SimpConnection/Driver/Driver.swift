@@ -87,8 +87,7 @@ final class Driver: @unchecked Sendable {
   /// In phase `waiting` the next attempt, in `preparing` its end, while closing the end of patience.
   var due = Instant.never
   var observedAddress: String?
-  var isPathShown = false
-  var isPathShownDegraded = false
+  var shownPath = ShownPath()
   var tally = Tally()
   private var timer: LoopTimer?
   private var isDirty = false
@@ -296,8 +295,7 @@ final class Driver: @unchecked Sendable {
     stream = nil
     socket?.close()
     socket = nil
-    isPathShown = false
-    isPathShownDegraded = false
+    shownPath.reset()
     observedAddress = nil
     let asks = asks
     self.asks = [:]
