@@ -275,6 +275,8 @@ def test_who_was_here_when_the_server_was_killed_is_away(own_server, names):
         until_live(own_server, b, bob)
         own_server.stop(signal.SIGKILL)
         own_server.start()
+        # Long before it would be over by itself, which takes 15 s.
+        until(lambda: own_server.redis("EXISTS", f"simp:node:{b.session.node}") == 0, 5)
         a = clients.online(alice)
         sent = a.send(bob, "hello")
         wait_all([a], lambda: sent.is_final)

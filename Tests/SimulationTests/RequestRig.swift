@@ -90,6 +90,14 @@ final class RigClient {
   }
 }
 
+/// What a switchboard has asked the store and has no answer to.
+final class StoreQuestions {
+  var state = InboxState.ready
+  var appends: [(message: InboxMessage, answer: (InboxAnswer?) -> Void)] = []
+  var reads: [(after: InboxEntry.ID?, answer: ([InboxEntry]?) -> Void)] = []
+  var removals: [(entries: [InboxEntry.ID], answer: (Bool) -> Void)] = []
+}
+
 /// What a switchboard of the rig needs.
 final class RigPorts: SwitchboardPorts {
   unowned let rig: RequestRig
@@ -135,23 +143,34 @@ final class RigPorts: SwitchboardPorts {
 
   func post(_ note: Note, to reactor: UInt8) { rig.ports[Int(reactor)].board.receive(note, now: rig.now) }
   private(set) var endpoints: [EndpointRecord] = []
+  /// A store that takes messages, and answers when the test has it answer; nil: it takes none.
+  var questions: StoreQuestions?
+
   func writeEndpoint(_ record: EndpointRecord) {
     endpoints.append(record)
-    board.endpointWritten(record, state: .live, now: rig.now)
+    if questions == nil { board.endpointWritten(record, state: .live, now: rig.now) }
   }
   func removeEndpoint(_ record: EndpointRecord) {}
-  // Its store takes no messages.
-  var inboxState: InboxState { .off }
+  var inboxState: InboxState { questions?.state ?? .off }
   func append(
     _ message: InboxMessage, to user: String, knownDead: UInt64, spilling: UInt64, refusesStrangers: Bool,
     completion: @escaping (InboxAnswer?) -> Void
-  ) { completion(nil) }
+  ) {
+    guard let questions else { return completion(nil) }
+    questions.appends.append((message, completion))
+  }
   func readInbox(
     of user: String, after: InboxEntry.ID?, count: Int, bytes: Int, completion: @escaping ([InboxEntry]?) -> Void
-  ) { completion(nil) }
+  ) {
+    guard let questions else { return completion(nil) }
+    questions.reads.append((after, completion))
+  }
   func confirmInbox(
     of user: String, entries: [InboxEntry.ID], marks: [Mark], completion: @escaping (Bool) -> Void
-  ) { completion(false) }
+  ) {
+    guard let questions else { return completion(false) }
+    questions.removals.append((entries, completion))
+  }
   func readMarks(of sender: SessionEntry.SenderDevice, completion: @escaping ([MarkSet]?) -> Void) { completion(nil) }
   func confirmMarks(_ marks: [Mark], completion: @escaping (Bool) -> Void) { completion(false) }
   func isAlive(node: String, completion: @escaping (Bool?) -> Void) { completion(nil) }
