@@ -9,6 +9,8 @@ final class SendRun: Sendable {
   // BOUND: lines under way, less than the outbox takes.
   private static let maximumLines = 8192
   private static let maximumBytes = 16 << 20
+  // BOUND: lines that are stored and waited for, less than a connection follows.
+  private static let maximumStored = 32_768
 
   private struct State {
     var ledger = SendLedger()
@@ -17,6 +19,10 @@ final class SendRun: Sendable {
     var head = 0
     var openBytes = 0
     var hasReadAll = false
+    // BOUND: `maximumStored`.
+    /// Stored, and to be delivered; the first `storedHead` of them are done with.
+    var stored: [SendLedger.Open<SIMPReceipt>] = []
+    var storedHead = 0
     /// The end of the connection, which ends everything.
     var end: SIMPError?
     var isOver = false
@@ -30,6 +36,7 @@ final class SendRun: Sendable {
   private let connection: SIMPConnection
   private let user: String
   private let timeout: Duration
+  private let awaitsDelivery: Bool
   private let showsEach: Bool
   private let explains: Bool
   private let showsSum: Bool
@@ -40,14 +47,17 @@ final class SendRun: Sendable {
   private let work = Gate()
   private let lastLine = Gate()
 
-  /// - Parameter explains: tells of each line what happened to it, and when.
+  /// - Parameters:
+  ///   - awaitsDelivery: a line that is stored is not done.
+  ///   - explains: tells of each line what happened to it, and when.
   init(
-    connection: SIMPConnection, user: String, timeout: Duration, showsEach: Bool, explains: Bool, showsSum: Bool,
-    showsProgress: Bool
+    connection: SIMPConnection, user: String, timeout: Duration, awaitsDelivery: Bool, showsEach: Bool, explains: Bool,
+    showsSum: Bool, showsProgress: Bool
   ) {
     self.connection = connection
     self.user = user
     self.timeout = timeout
+    self.awaitsDelivery = awaitsDelivery
     self.showsEach = showsEach
     self.explains = explains
     self.showsSum = showsSum
@@ -149,7 +159,11 @@ final class SendRun: Sendable {
         return (nil, state.hasReadAll || state.isOver)
       }
       guard let next else {
-        if isOver { return await settleEarlier() }
+        if isOver {
+          while await settleStored() {}
+          if Task.isCancelled { return .other }
+          return await settleEarlier()
+        }
         await work.wait()
         if Task.isCancelled { return .other }
         continue
@@ -183,6 +197,13 @@ final class SendRun: Sendable {
       return true
     } catch {
       switch error.code {
+      case .stored where awaitsDelivery:
+        // First all lines leave; then those that are stored are waited for, oldest first.
+        let isFull = state.withLock { state in
+          state.stored.append(open)
+          return state.stored.count - state.storedHead >= Self.maximumStored
+        }
+        if isFull { _ = await settleStored() }
       case .stored: noteStored(open)
       case .rejected, .expired: fail(open.line, error.message)
       case .cancelled: return false
@@ -192,6 +213,31 @@ final class SendRun: Sendable {
       }
       return true
     }
+  }
+
+  /// Waits for the oldest line that is stored.
+  ///
+  /// - Returns: false when there is none, or its end will not be known.
+  private func settleStored() async -> Bool {
+    let next = state.withLock { $0.storedHead < $0.stored.count ? $0.stored[$0.storedHead] : nil }
+    guard let next else { return false }
+    do throws(SIMPError) {
+      try await next.receipt.reached(.delivered)
+      note(try await next.receipt.delivered, of: next)
+    } catch {
+      switch error.code {
+      case .cancelled: return false
+      default: fail(next.line, error.message)
+      }
+    }
+    state.withLock { state in
+      state.storedHead += 1
+      if state.storedHead >= 1024 {
+        state.stored.removeSubrange(..<state.storedHead)
+        state.storedHead = 0
+      }
+    }
+    return true
   }
 
   private func note(_ delivery: SIMPDelivery, of open: SendLedger.Open<SIMPReceipt>) {
@@ -227,7 +273,9 @@ final class SendRun: Sendable {
   // MARK: - The end
 
   private func finish(_ stop: Stop, inputFailure: String?, elapsed: Duration) -> Int32 {
-    let (open, end) = state.withLock { state in (state.open[state.head...], state.end) }
+    let (open, end) = state.withLock { state in
+      (state.stored[state.storedHead...] + state.open[state.head...], state.end)
+    }
     let reason =
       switch stop {
       case .timedOut: "no receipt within \(DurationText.describe(timeout)) after the last line" + away(open)
@@ -238,7 +286,7 @@ final class SendRun: Sendable {
     for line in open {
       switch line.receipt.state {
       case .delivered, .read: state.withLock { $0.ledger.noteDelivered(byUDP: connection.statistics.path == .up) }
-      case .stored: state.withLock { $0.ledger.noteStored() }
+      case .stored where !awaitsDelivery: state.withLock { $0.ledger.noteStored() }
       default: state.withLock { $0.ledger.noteFailed(line.line, reason) }
       }
     }
@@ -257,7 +305,7 @@ final class SendRun: Sendable {
   }
 
   private func away(_ open: ArraySlice<SendLedger.Open<SIMPReceipt>>) -> String {
-    open.contains { $0.receipt.state == .later } ? "; \(user) is not there, or has no room" : ""
+    open.contains { [.later, .stored].contains($0.receipt.state) } ? "; \(user) is not there, or has no room" : ""
   }
 
   private func showProgress() async -> Stop {

@@ -227,3 +227,28 @@ def test_a_full_store_lets_messages_out_without_their_marks(own_server, names):
         take(clients, bob, own_server)
         assert not own_server.redis("EXISTS", MARKS % alice)
         own_server.redis("CONFIG", "SET", "maxmemory", "0")
+
+
+def test_simp_send_waits_until_lines_are_delivered(clients, names, simp, server):
+    alice, bob = names("alice", "bob")
+    clients.login(bob).logout()
+    program = simp(alice, "send", "--wait", "delivered", "--verbose", bob, text="1\n2\n3\n")
+    until(lambda: server.redis("XLEN", "simp:inbox:{u:%s}" % bob) == 3)
+    assert program.process.poll() is None
+    b = clients.online(bob)
+    b.wait(lambda: len(b.inbox) == 3 and program.process.poll() is not None)
+    assert program.finish() == 0, program.text
+    assert "3 of 3 lines delivered" in program.text
+    assert len(re.findall(r"sent id=\d+ delivered .*: .*stored after .*, delivered after", program.text)) == 3
+
+
+def test_simp_send_tells_what_is_stored_and_not_delivered_in_time(clients, names, simp):
+    alice, bob = names("alice", "bob")
+    clients.login(bob).logout()
+    program = simp(alice, "send", "--wait", "delivered", "--timeout", "2s", bob, text="1\n2\n")
+    assert program.finish() == 5, program.text
+    assert "not delivered: 2 of 2 lines (1-2)" in program.text and f"{bob} is not there" in program.text
+    # As without the flag: stored is enough.
+    program = simp(alice, "send", "--wait", "stored", bob, text="3\n")
+    assert program.finish() == 0, program.text
+    assert "1 stored for later" in program.text
