@@ -9,7 +9,7 @@ import pytest
 import simpwire as wire
 from receipt_pb2 import DELIVERED, STORED, Outcome, Receipt
 from simpclient import wait_all
-from simpserver import Clients, until
+from simpserver import Clients, Server, until
 
 MARKS = "simp:marks:{u:%s}"
 MARKED = list(range(1, 21))
@@ -86,15 +86,22 @@ def test_a_sender_who_is_there_hears_it_at_once(stored, clients, server):
     hear_and_say_back(alice, bob, server)
 
 
-def test_many_senders_on_all_reactors_hear_it(clients, names, server):
+def test_many_senders_on_all_reactors_hear_it(tmp_path, names):
     bob, *users = names("bob", *["sender"] * 6)
-    clients.login(bob).logout()
-    # Every other one only sends: nobody finds it under its name.
-    senders = [clients.login(user, send_only=index % 2 == 1) for index, user in enumerate(users)]
-    for sender in senders:
-        store(sender, bob)
-    b = clients.online(bob)
-    wait_all([b, *senders], lambda: all(kept(sender, bob) == MARKED for sender in senders))
+    server = Server(tmp_path, "--reactors", "2").start()
+    try:
+        with Clients(server) as clients:
+            clients.login(bob).logout()
+            # Every other one only sends: nobody finds it under its name.
+            senders = [clients.login(user, send_only=index % 2 == 1) for index, user in enumerate(users)]
+            # The first byte of a connection id is the reactor.
+            assert {sender.session.connection_id >> 40 for sender in senders} == {0, 1}
+            for sender in senders:
+                store(sender, bob)
+            b = clients.online(bob)
+            wait_all([b, *senders], lambda: all(kept(sender, bob) == MARKED for sender in senders))
+    finally:
+        server.clean_up()
 
 
 def test_one_who_was_away_hears_it_at_the_next_login_and_once(stored, clients, server):
