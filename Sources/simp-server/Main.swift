@@ -40,8 +40,7 @@ struct Main {
 
       \(ArgumentReader(flags: ServerConfiguration.commonFlags).help)
       Each setting may also stand in the configuration file (port 7467) and in the environment (SIMP_PORT=7467).
-      Prints one line with the word ready when it serves. SIGHUP: reads certificate and all keys again. SIGTERM or
-      SIGINT: tells clients, flushes, exits 0.
+      Prints one line with the word ready when it serves. SIGHUP: reads certificate and keys again. SIGTERM, SIGINT: exits 0.
       """
   }
 
