@@ -38,6 +38,7 @@ struct SDKChatTests {
       #expect(receipt.state == .later)
       let refused = receipt.timeline
       #expect(refused.later != nil && refused.accepted == nil && refused.delivered == nil)
+      #expect(refused.steps.map(\.name) == ["sent", "later"])
 
       let bob = try server.connection("bob")
       try await bob.connected()
@@ -47,7 +48,7 @@ struct SDKChatTests {
       let (sent, later) = (try #require(timeline.sent), try #require(timeline.later))
       let delivered = try #require(timeline.delivered)
       #expect(Duration.zero <= sent && sent <= later && later <= delivered && delivered == delivery.elapsed)
-      #expect(refused.later == later, "the first time stays")
+      #expect(refused.later == later && refused.sent == sent, "the first time stays")
       if let accepted = timeline.accepted { #expect(later <= accepted && accepted <= delivered) }
       #expect(timeline.steps.first?.name == "sent" && timeline.steps.last?.name == "delivered")
       // Once when bob was not there, once when he was.

@@ -35,8 +35,8 @@ import Testing
       case .loggedIn: "logged in"
       case .ended(let refusal): "ended \(refusal.code.rawValue)"
       case .message(let message): "message \(message.order)"
-      case .accepted(let key, _): "accepted \(key.order)"
-      case .later(let key, _): "later \(key.order)"
+      case .accepted(let key, _, _): "accepted \(key.order)"
+      case .later(let key, _, _): "later \(key.order)"
       case .finished(let key, let state, _, _, _): "\(state) \(key.order)"
       case .followed(_, let state, let orders):
         "\(state) behind the end \(orders.map { "\($0.lowerBound)-\($0.upperBound)" })"

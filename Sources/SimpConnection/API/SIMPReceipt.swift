@@ -14,7 +14,7 @@ public struct SIMPDelivery: Hashable, Sendable {
 /// When what happened to a message happened, each counted from the `post` or `send` that took it. Nil: it did not
 /// happen, or not yet.
 public struct SIMPTimeline: Hashable, Sendable {
-  /// It left for the first time. Known with the final receipt.
+  /// It left for the first time. Known with the first answer of a server.
   public internal(set) var sent: Duration?
   /// A server had it in memory.
   public internal(set) var accepted: Duration?
@@ -190,11 +190,12 @@ public final class SIMPReceipt: Sendable {
 
   /// What the outbox is done with changes by `follow` alone.
   ///
-  /// - Parameter after: the time since the message was taken.
-  func move(to state: State, after: Interval) {
+  /// - Parameters: times since the message was taken; `sent` nil: it has not left yet.
+  func move(to state: State, sent: Interval?, after: Interval) {
     progress.update { progress in
       guard progress.outcome == nil else { return }
       progress.state = state
+      progress.times.sent = progress.times.sent ?? sent
       switch state {
       case .accepted: progress.times.accepted = progress.times.accepted ?? after
       case .later: progress.times.later = progress.times.later ?? after
@@ -214,7 +215,7 @@ public final class SIMPReceipt: Sendable {
       progress.state = state
       progress.outcome = outcome
       progress.isLast = isLast
-      progress.times.sent = sent
+      progress.times.sent = progress.times.sent ?? sent
       progress.times.end = after
     }
   }

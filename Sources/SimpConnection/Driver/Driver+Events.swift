@@ -21,10 +21,10 @@ extension Driver {
       switch event {
       case .message(let message):
         arrived.append(message)
-      case .accepted(let key, _):
-        if let message = open[key] { message.receipt.move(to: .accepted, after: now - message.posted) }
-      case .later(let key, _):
-        if let message = open[key] { message.receipt.move(to: .later, after: now - message.posted) }
+      case .accepted(let key, _, let sent):
+        if let message = open[key] { message.move(to: .accepted, sent: sent, now: now) }
+      case .later(let key, _, let sent):
+        if let message = open[key] { message.move(to: .later, sent: sent, now: now) }
       case .finished(let key, let state, let code, let journey, let transport):
         guard let message = open.removeValue(forKey: key) else { continue }
         let delivery = SIMPDelivery(

@@ -47,6 +47,11 @@ final class Driver: @unchecked Sendable {
     var bytes: Int
     /// Its place in the store.
     var counter: UInt64
+
+    /// - Parameter sent: when it left for the first time.
+    func move(to state: SIMPReceipt.State, sent: Instant?, now: Instant) {
+      receipt.move(to: state, sent: sent.map { $0 - posted }, after: now - posted)
+    }
   }
 
   struct OpenPing {

@@ -159,6 +159,8 @@ public final class Outbox {
   }
 
   /// What a session knows of a message goes with it; this stays.
+  func journey(of key: MessageKey) -> MessageJourney? { entries[key]?.journey }
+
   func note(_ entry: MessageWindow.Entry, of key: MessageKey) { entries[key]?.journey.add(entry) }
 
   /// The connection ended: everything that was offered is offered again, by TCP, before anything new.

@@ -8,9 +8,9 @@ public enum ClientEvent: Sendable {
   /// The application may see this message.
   case message(IncomingMessage)
   /// A message of the outbox is held by a server.
-  case accepted(MessageKey, Transport)
+  case accepted(MessageKey, Transport, sent: Instant?)
   /// It was refused for now, or waits behind one of its conversation that was.
-  case later(MessageKey, ErrorCode)
+  case later(MessageKey, ErrorCode, sent: Instant?)
   /// It is finished and out of the outbox: delivered, stored, read, rejected with a code, or expired.
   case finished(MessageKey, MessageState, ErrorCode, MessageJourney, Transport)
   /// What became of messages that were STORED. It names what the outbox does not hold any more; the server is told that
@@ -227,7 +227,7 @@ public final class ClientSession {
     outbox.resume(now: now)
     offerOverdue(now: now)
     fillWindow()
-    for (key, code) in outbox.takeWaitingBehind() { events.append(.later(key, code)) }
+    for (key, code) in outbox.takeWaitingBehind() { events.append(.later(key, code, sent: firstSent(key))) }
     sendChallenge(now: now, send: send)
     channel.flush(now: now, streamRoom: streamRoom, floor: floor, send: send)
   }
@@ -464,7 +464,9 @@ public final class ClientSession {
     case .later:
       if let entry = channel.window.remove(key) { outbox.note(entry, of: key) }
       let wait = Interval.milliseconds(Int64(min(max(outcome.retryAfterMilliseconds, 10), 60_000)))
-      if outbox.markLater(key, code: outcome.code, resume: now + wait) { events.append(.later(key, outcome.code)) }
+      if outbox.markLater(key, code: outcome.code, resume: now + wait) {
+        events.append(.later(key, outcome.code, sent: firstSent(key)))
+      }
     case .stored, .delivered, .read, .rejected, .expired:
       let entry = channel.window.remove(key)
       guard let finished = outbox.finish(key) else { return false }
@@ -480,7 +482,13 @@ public final class ClientSession {
   }
 
   private func markAccepted(_ key: MessageKey, _ transport: Transport, now: Instant) {
-    if outbox.markAccepted(key, now: now) { events.append(.accepted(key, transport)) }
+    if outbox.markAccepted(key, now: now) { events.append(.accepted(key, transport, sent: firstSent(key))) }
+  }
+
+  private func firstSent(_ key: MessageKey) -> Instant? {
+    var journey = outbox.journey(of: key) ?? MessageJourney()
+    if let entry = channel.window.entries[key] { journey.add(entry) }
+    return journey.firstSent
   }
 }
 

@@ -225,7 +225,7 @@ final class SimulatedClient {
       case .message(let message):
         if shelf.isEmpty { nextTake = firstTake() }
         shelf.append(message)
-      case .accepted(let key, _):
+      case .accepted(let key, _, _):
         guard let (name, counter) = names[key] else { break }
         let id = UInt64(outbox.deviceNumber) << 40 | counter
         world.ledger.accepted(name, messageId: id, now: world.now)

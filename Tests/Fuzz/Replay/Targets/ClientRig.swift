@@ -141,9 +141,9 @@ final class ClientRig {
       }
     case .message(let message):
       try show(message)
-    case .accepted(let key, _):
+    case .accepted(let key, _, _):
       try require(open.contains(key), "\(key) is accepted, and it is not open")
-    case .later(let key, _):
+    case .later(let key, _, _):
       try require(open.contains(key), "\(key) is put off, and it is not open")
     case .finished(let key, _, _, _, _):
       try require(open.remove(key) != nil, "\(key) is finished twice, or was never sent")
