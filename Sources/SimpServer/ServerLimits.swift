@@ -39,8 +39,8 @@ public struct ServerLimits: Sendable, Hashable {
   }
   /// Bytes that one user may leave in a day with those who never logged in, whose names cost nothing.
   public var strangerBytes = 4 << 20
-  /// What an entry says of how long it is wanted. Nothing is removed for it yet.
-  static let inboxMilliseconds: UInt64 = 30 * 86_400 * 1000
+  /// How long a message waits there for its recipient. People come back from holidays.
+  public var inboxLifetime = Interval.seconds(30 * 86_400)
   /// STORED may be said of what only the memory of Redis holds.
   public var storedMeansMemory = false
   /// Bytes that a client may leave unread on its TCP connection. Receipts of a full window take a hundredth of it.
@@ -85,6 +85,9 @@ public struct ServerLimits: Sendable, Hashable {
       flag("held-bytes", "BYTES", standard.heldBytes, "bytes of messages held for all clients together"),
       flag("inbox-messages", "COUNT", standard.inbox.messages, "messages kept for a user who is away; 0: none"),
       flag("inbox-bytes", "BYTES", standard.inbox.bytes, "bytes of them"),
+      Flag(
+        "inbox-lifetime", placeholder: "TIME", default: "30d", isSetting: true,
+        help: "how long each of them is kept"),
       flag("inbox-sender-bytes", "BYTES", standard.inbox.senderBytes, "bytes of them from one sender"),
       flag(
         "inbox-stranger-messages", "COUNT", standard.inbox.strangerMessages,
@@ -118,6 +121,7 @@ public struct ServerLimits: Sendable, Hashable {
     try read("inbox-messages", 0...10_000_000, into: &inbox.messages)
     try read("inbox-bytes", 0...1 << 40, into: &inbox.bytes)
     try read("inbox-sender-bytes", 0...1 << 40, into: &inbox.senderBytes)
+    inboxLifetime = try Self.interval(settings, "inbox-lifetime", .seconds(1) ... .seconds(3650 * 86_400), inboxLifetime)
     try read("inbox-stranger-messages", 0...10_000_000, into: &inbox.strangerMessages)
     try read("inbox-stranger-bytes", 0...1 << 40, into: &strangerBytes)
     storedMeansMemory = try settings.choice("stored-means", of: ["disk", "memory"]) == "memory"
@@ -130,14 +134,14 @@ public struct ServerLimits: Sendable, Hashable {
     try read("message-bytes", 1...WireLimits.maximumMessagePayloadBytes, into: &session.messageBytes)
     let redundancy = try settings.choice("redundancy", of: Redundancy.allCases.map(\.rawValue))
     session.redundancy = redundancy.flatMap(Redundancy.init(rawValue:)) ?? .idle
-    session.loginTime = try Self.interval(settings, "login-time", .milliseconds(100) ... .seconds(600))
-    loopLag = try Self.interval(settings, "overload-lag", .milliseconds(1) ... .seconds(60))
+    session.loginTime = try Self.interval(settings, "login-time", .milliseconds(100) ... .seconds(600), session.loginTime)
+    loopLag = try Self.interval(settings, "overload-lag", .milliseconds(1) ... .seconds(60), loopLag)
   }
 
   private static func interval(
-    _ settings: Settings, _ name: String, _ range: ClosedRange<Duration>
+    _ settings: Settings, _ name: String, _ range: ClosedRange<Duration>, _ standard: Interval
   ) throws(UsageError) -> Interval {
-    let (seconds, attoseconds) = (try settings.duration(name, in: range) ?? range.upperBound).components
+    guard let (seconds, attoseconds) = try settings.duration(name, in: range)?.components else { return standard }
     return .seconds(seconds) + Interval(nanoseconds: attoseconds / 1_000_000_000)
   }
 }

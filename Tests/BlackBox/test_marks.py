@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import simpwire as wire
-from receipt_pb2 import DELIVERED, STORED, Outcome, Receipt
+from receipt_pb2 import DELIVERED, EXPIRED, STORED, Outcome, Receipt
 from simpclient import wait_all
 from simpserver import Clients, Server, until
 
@@ -15,9 +15,9 @@ MARKS = "simp:marks:{u:%s}"
 MARKED = list(range(1, 21))
 
 
-def kept(client, user):
+def kept(client, user, state=DELIVERED):
     """Orders towards the user that the client was told as kept."""
-    return sorted(order for each in client.outcomes if each.kept and each.user == user and each.state == DELIVERED
+    return sorted(order for each in client.outcomes if each.kept and each.user == user and each.state == state
                   for order in wire.orders_of(each))
 
 
@@ -259,3 +259,56 @@ def test_simp_send_tells_what_is_stored_and_not_delivered_in_time(clients, names
     program = simp(alice, "send", "--wait", "stored", bob, text="3\n")
     assert program.finish() == 0, program.text
     assert "1 stored for later" in program.text
+
+
+# -- What nobody takes in time
+
+
+@pytest.fixture
+def brief(tmp_path):
+    """A server that keeps messages for three seconds."""
+    server = Server(tmp_path, "--inbox-lifetime", "3s").start()
+    yield server
+    server.clean_up()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_nobody_takes_in_time_is_over_and_its_sender_hears_it(brief, names, is_there):
+    alice, bob = names("alice", "bob")
+    with Clients(brief) as clients:
+        clients.login(bob).logout()
+        a = clients.online(alice)
+        store(a, bob)
+        if not is_there:
+            a.close()
+        until(lambda: brief.redis("XLEN", "simp:inbox:{u:%s}" % bob) == 0)
+        a = a if is_there else again(clients, a)
+        a.wait(lambda: kept(a, bob, EXPIRED) == MARKED)
+        assert not kept(a, bob)
+        a.wait(lambda: not brief.redis("EXISTS", MARKS % alice))
+        # Nothing of it is left, and what comes later arrives.
+        b = clients.online(bob)
+        sent = a.send(bob, "later")
+        wait_all([a, b], lambda: sent.is_final)
+        b.settle(0.2)
+        assert b.texts() == ["later"]
+        assert brief.redis("ZCARD", "simp:expiry") == 0
+
+
+def test_nothing_is_over_for_somebody_who_is_here(brief, names):
+    alice, bob = names("alice", "bob")
+    with Clients(brief) as clients:
+        clients.login(bob).logout()
+        a = clients.online(alice)
+        store(a, bob)
+        b = silent(clients, bob)
+        wait_all([a, b], lambda: len(b.inbox) == 20)
+        # Somebody else's is: so their time has come as well.
+        carol = a.send("carol-" + bob, "x")
+        wait_all([a, b], lambda: STORED in carol.states)
+        wait_all([a, b], lambda: kept(a, "carol-" + bob, EXPIRED) == [1])
+        assert not kept(a, bob, EXPIRED)
+        for message in list(b.inbox):
+            b.send_outcome(DELIVERED, message)
+        wait_all([a, b], lambda: kept(a, bob) == MARKED)
+        assert not kept(a, bob, EXPIRED)

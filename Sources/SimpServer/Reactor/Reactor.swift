@@ -15,6 +15,8 @@ final class Reactor: @unchecked Sendable {
   private var board: Switchboard!
   private var store: EndpointStore!
   private var inbox: InboxStore!
+  /// On one of the reactors.
+  private var expiry: InboxExpiry?
   private var socket: DatagramSocket?
   private var streams: [UInt64: Stream] = [:]
   private var dirty: [SessionEntry] = []
@@ -101,7 +103,12 @@ final class Reactor: @unchecked Sendable {
       if let formerNode { store?.directory.remove(node: formerNode) }
       onUp()
     }
-    if number == 0 { store.directory.keepAlive() }
+    guard number == 0 else { return }
+    store.directory.keepAlive()
+    expiry = InboxExpiry(
+      loop: loop, store: inbox, lifetime: shared.limits.inboxLifetime, log: shared.log,
+      isHere: { [unowned self] in self.board.location(of: $0) != nil },
+      onMarked: { [unowned self] in self.board.marked($0) })
   }
 
   // MARK: - Input

@@ -41,6 +41,8 @@ struct ServerCounters: Sendable {
   /// recipient who was there got behind.
   let stored: Counter
   let inboxFull: Counter
+  /// Stored messages that nobody took in time.
+  let expired: Counter
   let caughtUp: Counter
   let spills: Counter
   /// Of messages that were STORED: those whose further fate was told to their senders, those of whom it was given up.
@@ -96,6 +98,7 @@ struct ServerCounters: Sendable {
     pendingFull = registry.counter("simp_messages_pending_full_total")
     heldFull = registry.counter("simp_messages_held_full_total")
     stored = registry.counter("simp_messages_stored_total")
+    expired = registry.counter("simp_messages_expired_total")
     inboxFull = registry.counter("simp_messages_inbox_full_total")
     caughtUp = registry.counter("simp_messages_caught_up_total")
     spills = registry.counter("simp_inbox_spills_total")
