@@ -121,7 +121,8 @@ public struct ServerLimits: Sendable, Hashable {
     try read("inbox-messages", 0...10_000_000, into: &inbox.messages)
     try read("inbox-bytes", 0...1 << 40, into: &inbox.bytes)
     try read("inbox-sender-bytes", 0...1 << 40, into: &inbox.senderBytes)
-    inboxLifetime = try Self.interval(settings, "inbox-lifetime", .seconds(1) ... .seconds(3650 * 86_400), inboxLifetime)
+    inboxLifetime = try Self.interval(
+      settings, "inbox-lifetime", .seconds(1) ... .seconds(3650 * 86_400), inboxLifetime)
     try read("inbox-stranger-messages", 0...10_000_000, into: &inbox.strangerMessages)
     try read("inbox-stranger-bytes", 0...1 << 40, into: &strangerBytes)
     storedMeansMemory = try settings.choice("stored-means", of: ["disk", "memory"]) == "memory"
@@ -134,7 +135,8 @@ public struct ServerLimits: Sendable, Hashable {
     try read("message-bytes", 1...WireLimits.maximumMessagePayloadBytes, into: &session.messageBytes)
     let redundancy = try settings.choice("redundancy", of: Redundancy.allCases.map(\.rawValue))
     session.redundancy = redundancy.flatMap(Redundancy.init(rawValue:)) ?? .idle
-    session.loginTime = try Self.interval(settings, "login-time", .milliseconds(100) ... .seconds(600), session.loginTime)
+    session.loginTime = try Self.interval(
+      settings, "login-time", .milliseconds(100) ... .seconds(600), session.loginTime)
     loopLag = try Self.interval(settings, "overload-lag", .milliseconds(1) ... .seconds(60), loopLag)
   }
 

@@ -69,7 +69,8 @@ extension Switchboard {
     let relay = entering.relay
     let message = InboxMessage(
       from: relay.from, device: relay.device, order: relay.order, floor: relay.floor,
-      payload: Array(relay.message.payload), expires: ports.wallClockMilliseconds + UInt64(limits.inboxLifetime.nanoseconds / 1_000_000),
+      payload: Array(relay.message.payload),
+      expires: ports.wallClockMilliseconds + UInt64(limits.inboxLifetime.nanoseconds / 1_000_000),
       follows: entering.follows)
     let target = entering.session.flatMap { entries[$0] }
     let rate = entries[relay.origin.session]?.rate
