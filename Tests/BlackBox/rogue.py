@@ -64,7 +64,7 @@ class Rogue:
                 return self.message(user)
             case wire.RECEIPT:
                 outcome = Outcome(state=DELIVERED, user=user, device=1, orders=[1, 3, 9, 2], code=ERROR_INTERNAL,
-                                  retry_after_ms=10)
+                                  retry_after_ms=10, kept=True)
                 return Receipt(datagrams=Datagrams(largest=largest, delay_us=5, runs=[1, 1], gaps=[1], answered=[largest]),
                                outcomes=[outcome], room_messages=100, room_bytes=100_000)
             case wire.PATH_CHALLENGE:

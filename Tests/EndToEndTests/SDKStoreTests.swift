@@ -48,7 +48,7 @@ struct SDKStoreTests {
       let messages = try await bob.take(52)
       #expect(messages.map(\.text) == (1...52).map { "\($0)" })
       #expect(messages.map(\.order) == (1...52).map { $0 } && messages[50].id == id)
-      _ = try await second.restored[0].delivered
+      try await second.restored[0].reached(.delivered)
       try await second.drain(timeout: .seconds(60))
       await second.close()
       let third = try connection(server, "alice")
